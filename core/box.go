@@ -1,0 +1,74 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"envapi/sandbox"
+)
+
+// startBound is how long the start of a command may take, the opening of a box
+// included: a thousand times what it takes on an idle machine.
+const startBound = 30 * time.Second
+
+// openBox opens a box for an environment.
+func (s *Service) openBox(ctx context.Context, env EnvironmentRecord) (sandbox.Box, error) {
+	if err := s.admit(ctx, env.Owner.Account); err != nil {
+		return nil, err
+	}
+	if s.Sandbox.NeedsUID() && env.HostUID == 0 {
+		return nil, unavailable("environment %q was made while the service ran as an ordinary user and cannot be used by the one that runs as root: run the service as it was, or make another environment", env.ID)
+	}
+	box, err := s.Sandbox.Open(ctx, sandbox.Spec{
+		ID:        env.ID,
+		Workspace: s.Workspaces.Path(env.ID),
+		UID:       env.HostUID,
+		Limits:    s.limitsOf(env).ofBox(),
+	})
+	if err != nil {
+		s.Log.Error("cannot open a box", "environment", env.ID, "error", err)
+		return nil, unavailable("cannot open the sandbox of environment %q: try again; if it stays so, its operator finds the cause in the log", env.ID).Because(err)
+	}
+	return box, nil
+}
+
+// admit refuses other accounts where the sandbox cannot keep accounts apart:
+// the first account that makes or uses an environment is the one.
+func (s *Service) admit(ctx context.Context, account string) error {
+	if !s.Sandbox.Report().SingleAccount {
+		return nil
+	}
+	served, err := s.Store.ClaimAccount(ctx, account)
+	if err != nil {
+		return fmt.Errorf("cannot claim the account: %w", err)
+	}
+	if served != account {
+		return unavailable("the sandbox of this host cannot keep accounts apart, so it serves one account only, and that is another: use a host with a stronger tier (see sandbox in get_status)")
+	}
+	return nil
+}
+
+// inBox starts something in the box of an environment, and gives that. A box that
+// ended before has not started it; then it is tried once more in a new one.
+func (s *Service) inBox(ctx context.Context, p *place, env EnvironmentRecord, start func(context.Context, sandbox.Box) error) (*opening, error) {
+	ctx, cancel := context.WithTimeout(ctx, startBound)
+	defer cancel()
+	var err error
+	for range 2 {
+		var in *opening
+		in, err = p.use(s.limitsOf(env), func() (sandbox.Box, error) { return s.openBox(ctx, env) })
+		if err != nil {
+			return nil, err
+		}
+		if err = start(ctx, in.box); !errors.Is(err, sandbox.ErrBoxClosed) {
+			return in, err
+		}
+		select {
+		case <-in.box.Done(): // it may be closed to starts a little before it is gone
+		case <-ctx.Done():
+		}
+	}
+	return nil, unavailable("the sandbox of environment %q ended while something was to be started in it: try again", env.ID).Because(err)
+}

@@ -1,0 +1,229 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+	"time"
+
+	"envapi/sandbox"
+)
+
+// Exec runs a command and waits for its end as long as the caller wants; it
+// runs on after that, and also where the caller goes away. The answer is the
+// command either way. An error means that nothing was started:
+// `invalid_argument`, `too_large`, `not_found`, `environment_busy`,
+// `network_refused`, `quota_exceeded`, `idempotency_mismatch` or `unavailable`.
+func (s *Service) Exec(ctx context.Context, c Caller, in ExecInput) (Command, error) {
+	v, err := newView(in.WaitMS, defaultExecWait, in.OutputBytes)
+	if err != nil {
+		return Command{}, err
+	}
+	if err := in.check(s.Limits); err != nil {
+		return Command{}, err
+	}
+	if in.EnvironmentID, err = s.whereToRun(ctx, c, in.EnvironmentID); err != nil {
+		return Command{}, err
+	}
+	key, err := idempotency("exec", in.IdempotencyKey, in.fingerprinted())
+	if err != nil {
+		return Command{}, err
+	}
+	f, err := s.startOnce(ctx, c.Owner, in, key)
+	if err != nil {
+		return Command{}, err
+	}
+	return s.show(ctx, f, v), nil
+}
+
+// fingerprinted is the part of the input that must be the same under the same
+// idempotency key: what is run, not how it is answered.
+func (in ExecInput) fingerprinted() ExecInput {
+	in.WaitMS, in.OutputBytes, in.IdempotencyKey = nil, nil, ""
+	return in
+}
+
+// startOnce starts a command, or finds the one that the same key started
+// before. One that another call is starting is waited for, and if that start
+// fails so does this one.
+func (s *Service) startOnce(ctx context.Context, o Owner, in ExecInput, key Idempotency) (found, error) {
+	for {
+		r, before, err := s.start(ctx, o, in, key)
+		if err != nil {
+			return found{}, err
+		}
+		if r != nil {
+			return found{r.record, r}, nil
+		}
+		if first := s.live(before.ID); first != nil {
+			return found{before, first}, first.started.wait(ctx)
+		}
+		before, err = s.Store.Command(ctx, before.Owner, before.ID)
+		if !errors.Is(err, ErrNoRecord) {
+			return found{before, nil}, err
+		}
+		// The other start failed in between and left nothing: now it is our turn.
+	}
+}
+
+// start writes the record of a command, then starts it; where the key was used
+// before it gives the command that was made then and no run. A crash in between
+// leaves a record that the next start of the service marks as lost: what was
+// run is always known, and nothing is run twice.
+func (s *Service) start(ctx context.Context, o Owner, in ExecInput, key Idempotency) (r *run, before CommandRecord, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, before, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	p, leave, err := s.enterOwn(ctx, o, in.EnvironmentID)
+	if err != nil {
+		return nil, before, err
+	}
+	defer leave()
+
+	r = newRun(p, s.newCommand(o, in))
+	s.remember(r) // before the record, so that who finds the record finds this
+	record, env, existed, err := s.Store.CreateCommand(ctx, r.record, s.Limits.RunningCommands, key)
+	if err != nil || existed {
+		s.forget(r)
+		return nil, record, missing(err, "environment", in.EnvironmentID)
+	}
+	s.disk.add(env)
+	err = s.launch(ctx, r, env, in)
+	if err != nil {
+		s.insist("drop a command that was not started", record.ID, func(ctx context.Context) error {
+			return s.Store.DropCommand(ctx, record.ID)
+		})
+		s.forget(r)
+	}
+	r.started.settle(err)
+	return r, before, err
+}
+
+// newCommand is the record of a command that is about to start.
+func (s *Service) newCommand(o Owner, in ExecInput) CommandRecord {
+	return CommandRecord{
+		ID:            newID(idCommand),
+		EnvironmentID: in.EnvironmentID,
+		Owner:         o,
+		Command:       in.shown(),
+		Cwd:           directory(s.workspacePath(in.EnvironmentID), in.Cwd),
+		MergeStderr:   in.MergeStderr,
+		StartedAt:     At(time.Now()).Time,
+		CommandEnd:    CommandEnd{Status: CommandRunning},
+	}
+}
+
+// launch makes the log, starts the command and begins to watch it.
+func (s *Service) launch(ctx context.Context, r *run, env EnvironmentRecord, in ExecInput) error {
+	if err := firstError(s.disk.check(env), s.checkRoom(ctx, env)); err != nil {
+		return err
+	}
+	log, err := s.Logs.Create(env.ID, r.record.ID)
+	if err != nil {
+		return err
+	}
+	r.output = newRecorder(log)
+	var process sandbox.Process
+	r.in, err = s.inBox(ctx, r.place, env, func(ctx context.Context, box sandbox.Box) (err error) {
+		process, err = box.Start(ctx, in.spec(r))
+		return err
+	})
+	if errors.Is(err, sandbox.ErrStartUnknown) {
+		process, err = vanished{}, nil // it may have run, so it is no error
+	}
+	if err != nil {
+		log.Release()
+		return s.startFailure(err, env)
+	}
+	r.begin(process)
+	s.watchers.Add(1)
+	go s.watch(r, s.Limits.timeout(in.TimeoutMS))
+	return nil
+}
+
+// spec is the command as the sandbox gets it.
+func (in ExecInput) spec(r *run) sandbox.Command {
+	command := sandbox.Command{
+		Argv:   in.Argv,
+		Env:    in.Env,
+		Dir:    r.record.Cwd,
+		Stdout: r.output.stdout,
+		Stdin:  stdin(in.Stdin),
+		Input:  in.StdinOpen,
+	}
+	if in.Command != nil {
+		command.Script = script(*in.Command)
+	}
+	if in.TTY != nil {
+		command.Terminal = in.TTY.size()
+	}
+	if !in.MergeStderr {
+		command.Stderr = r.output.stderr
+	}
+	return command
+}
+
+// script gives what bash is to run: the sandbox takes an empty script for none.
+func script(text string) string {
+	if text == "" {
+		return ":"
+	}
+	return text
+}
+
+func stdin(text string) io.Reader {
+	if text == "" {
+		return nil
+	}
+	return strings.NewReader(text)
+}
+
+// startFailure says in the caller's words why a command was not started.
+func (s *Service) startFailure(err error, env EnvironmentRecord) error {
+	var start *sandbox.StartError
+	switch {
+	case errors.Is(err, sandbox.ErrNoTerminal):
+		return unavailable("no terminal is left for it: end what has them open in this environment, or try again later").Because(err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return Errorf(CodeDiskFull, "the host's disk is full: what it was given could not be kept; try again later").Because(err)
+	case !errors.As(err, &start):
+		return err
+	case start.Dir:
+		return invalid("cwd", "cannot start in this cwd: %v", start.Err).Because(err)
+	case errors.Is(err, syscall.EAGAIN):
+		allowed := s.limitsOf(env).Processes
+		return tooManyProcesses(allowed, allowed).Because(err)
+	case errors.Is(err, syscall.E2BIG):
+		return Errorf(CodeTooLarge, "the arguments and variables are longer than this system allows: put them into a file or stdin").
+			With("allowed_bytes", maxArgvBytes).Because(err)
+	}
+	return err
+}
+
+// checkRoom refuses a command where others have taken every process already: it
+// could be started, but not start anything. The system holds the limit; this is
+// to say so, and asked only where another command may have taken them.
+func (s *Service) checkRoom(ctx context.Context, env EnvironmentRecord) error {
+	if len(s.runsIn(env.ID))+len(s.shellsIn(env.ID)) < 2 { // it is one of them
+		return nil
+	}
+	box := s.boxOf(env.ID)
+	if box == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, usageBound)
+	defer cancel()
+	now, err := box.Usage(ctx)
+	if allowed := s.limitsOf(env).Processes; err == nil && now.Processes >= allowed {
+		return tooManyProcesses(allowed, now.Processes)
+	}
+	return nil
+}
+
+func tooManyProcesses(allowed, used int) *Error {
+	return Errorf(CodeQuotaExceeded, "the environment has as many processes as it may: end some with signal_command, those that an ended command of a shell has left with close_shell, or all with reset_environment").
+		With("limit", limitProcesses).With("allowed", allowed).With("used", used)
+}

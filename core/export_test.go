@@ -1,0 +1,72 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"envapi/sandbox"
+)
+
+// InMemory counts what a Service holds in memory: commands, environments in
+// use, and environments that are being made.
+func (s *Service) InMemory() (runs, places, making int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs), len(s.places), len(s.making)
+}
+
+// Watched gives how many environments the disk watch watches.
+func (s *Service) Watched() int {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	return len(s.disk.watched)
+}
+
+// Resting gives how many of them rest.
+func (s *Service) Resting() int {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	resting := 0
+	for _, w := range s.disk.watched {
+		if !w.rests.IsZero() {
+			resting++
+		}
+	}
+	return resting
+}
+
+// DueAtRest says whether an environment that came to rest some time ago is counted
+// now, since much went away from the disk or that is low.
+func DueAtRest(ago time.Duration, low bool) bool {
+	now := time.Now()
+	came := now.Add(-ago)
+	w := watched{hurry: true, soonest: came.Add(countPause), next: came.Add(restCount), rests: came.Add(restPause)}
+	return w.due(now, low)
+}
+
+// Counting gives how many counts of the disk watch are under way.
+func (s *Service) Counting() int { return len(s.disk.turns) }
+
+// Counted says whether the disk watch knows what an environment has.
+func (s *Service) Counted(id string) bool {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	_, ok := s.disk.known[id]
+	return ok
+}
+
+// PageLength is pageLength, for a fuzz test.
+var PageLength = pageLength
+
+// ShellsInMemory counts what a Service holds in memory of shells.
+func (s *Service) ShellsInMemory() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.shells)
+}
+
+// KeyBytes is keyBytes.
+var KeyBytes = keyBytes
+
+// WaitsToBeRead is what a wait does with the terminal of its command.
+func WaitsToBeRead(ctx context.Context, t sandbox.Terminal) bool { return new(eye).until(ctx, t) }

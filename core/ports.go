@@ -1,0 +1,283 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// What this package needs from the world. Each interface is implemented in
+// internal/; nothing here says that files, processes or records are on this
+// host.
+
+// EnvironmentRecord is an environment as the store keeps it.
+type EnvironmentRecord struct {
+	ID             string
+	Owner          Owner
+	Name           string
+	Labels         map[string]string
+	State          EnvironmentState
+	Limits         EnvironmentLimits
+	HostUID        int // the host uid and gid of its files and processes; 0 where the tier has none
+	CreatedAt      time.Time
+	LastActivityAt time.Time
+}
+
+// CommandRecord is a command as the store keeps it.
+type CommandRecord struct {
+	ID            string
+	EnvironmentID string
+	ShellID       string // "" where it runs in none
+	Owner         Owner
+	Command       string
+	Cwd           string
+	MergeStderr   bool
+	StartedAt     time.Time
+	CommandEnd
+}
+
+// CommandEnd is how a command stands: running, or how it ended.
+type CommandEnd struct {
+	Status   CommandStatus
+	ExitCode *int
+	Signal   string
+	Reason   string
+	Advice   string // what to do about it, for the caller; empty where nothing
+	EndedAt  *time.Time
+	Usage    *CommandUsage
+	Late     LateOffsets // the ends of its streams when it ended
+	// Of a command in a shell: whether that ended with it, and the shell's
+	// directory after it, which takes the place of the one it started in; ""
+	// where that is not known.
+	ShellClosed bool
+	Cwd         string
+}
+
+// ShellRecord is a shell as the store keeps it.
+type ShellRecord struct {
+	ID             string
+	EnvironmentID  string
+	Owner          Owner
+	Name           string
+	Kind           ShellKind
+	Cols, Rows     int
+	Cwd            string // after the last command that ended; it is written with that
+	OpenedAt       time.Time
+	LastActivityAt time.Time
+	State          ShellState
+	ShellEnd
+}
+
+// ShellEnd is how a shell was closed; the zero value is that of an open one.
+type ShellEnd struct {
+	Reason   string // one of the Close constants, or of the limits on disk
+	ExitCode *int   // bash's own, where it exited
+	Signal   string // the one that ended bash
+	ClosedAt *time.Time
+}
+
+// Idempotency is a key under which something is made once. Keys belong to an
+// owner and an operation; Fingerprint is the hash of the input.
+type Idempotency struct {
+	Operation   string
+	Key         string
+	Fingerprint string
+}
+
+// EnvironmentQuota bounds the environments that an owner may have.
+type EnvironmentQuota struct{ PerAccount, PerProfile int }
+
+// UIDRange is where host uids are taken from: First up to, not including, End.
+// The zero range gives none.
+type UIDRange struct{ First, End int }
+
+// Store keeps the records. Each method is one transaction. What is about
+// environments is on disk, safe against power loss, when it returns; what is
+// about commands is safe against kill -9, and against power loss a second
+// later. A record of another owner is as absent as one that never was:
+// ErrNoRecord.
+type Store interface {
+	// CreateEnvironment counts against the quota and inserts in one
+	// transaction; over it, it fails with `quota_exceeded`. It fills in
+	// HostUID from uids. With an idempotency key (Key not empty) that was used
+	// for the same fingerprint it gives the environment made then and true;
+	// for another fingerprint it fails with `idempotency_mismatch`; where the
+	// environment made then was deleted since, with `not_found`.
+	CreateEnvironment(ctx context.Context, e EnvironmentRecord, q EnvironmentQuota, uids UIDRange, key Idempotency) (EnvironmentRecord, bool, error)
+	Environment(ctx context.Context, o Owner, id string) (EnvironmentRecord, error)
+	// ListEnvironments gives the owner's, newest first, after the position
+	// that cursor names, and the next cursor or "".
+	ListEnvironments(ctx context.Context, o Owner, f ListEnvironmentsInput) ([]EnvironmentRecord, string, error)
+	CountEnvironments(ctx context.Context, o Owner) (perAccount, perProfile int, err error)
+	// UpdateEnvironment reads, lets change alter, and writes in one
+	// transaction.
+	UpdateEnvironment(ctx context.Context, o Owner, id string, change func(*EnvironmentRecord) error) (EnvironmentRecord, error)
+	// DeleteEnvironment removes the record, its commands and their idempotency
+	// keys, and its shells; those first and in steps, so that others do not wait. The
+	// key of its own creation stays, for `not_found`, and its host uid stays
+	// taken until ReleaseUID.
+	DeleteEnvironment(ctx context.Context, o Owner, id string) error
+	// DropEnvironment removes an environment that could not be made, its
+	// idempotency key and its hold on a uid, as if it had never been. Dropping
+	// what is not there is no error.
+	DropEnvironment(ctx context.Context, id string) error
+	// ReleaseUID frees the uid of a deleted environment whose files are gone.
+	ReleaseUID(ctx context.Context, environmentID string) error
+	// AllEnvironments gives the environments of all owners, for the
+	// reconciliation at start.
+	AllEnvironments(ctx context.Context) ([]EnvironmentRecord, error)
+	// UnreleasedUIDs gives the ids of deleted environments whose uid is still
+	// taken, because a crash came before ReleaseUID.
+	UnreleasedUIDs(ctx context.Context) ([]string, error)
+
+	// CreateCommand counts the running commands of the environment against
+	// limit, or the environment's own where that is lower, and inserts in one
+	// transaction; keys as in CreateEnvironment. It gives the environment too,
+	// as it then stands, unless the command was made before. It fails with `not_found` where the environment is gone and with
+	// `environment_busy` where it is not active. The start, and in
+	// FinishCommand the end, is activity of the environment.
+	CreateCommand(ctx context.Context, c CommandRecord, limit int, key Idempotency) (made CommandRecord, env EnvironmentRecord, existed bool, err error)
+	// DropCommand removes a command that could not be started, and its key.
+	// Dropping what is not there is no error.
+	DropCommand(ctx context.Context, id string) error
+	// BeginCommand moves the start of a running command, which waited in line.
+	BeginCommand(ctx context.Context, id string, at time.Time) error
+	// FinishCommand records the end. That of a shell's command is activity of the
+	// shell too, and sets its directory.
+	FinishCommand(ctx context.Context, id string, end CommandEnd) error
+	Command(ctx context.Context, o Owner, id string) (CommandRecord, error)
+	ListCommands(ctx context.Context, o Owner, f ListCommandsInput) ([]CommandRecord, string, error)
+	// CountRunning gives the number of running commands of an environment.
+	CountRunning(ctx context.Context, environmentID string) (int, error)
+	// LoseRunning ends every running command as alone says, those of shells as
+	// inShell does, and says how many there were; called at start.
+	LoseRunning(ctx context.Context, alone, inShell CommandEnd) (int, error)
+
+	// CreateShell counts the open shells of the environment against limit, or the
+	// environment's own where that is lower, and inserts in one transaction; it
+	// gives the environment and fails as CreateCommand does. The opening, and in
+	// CloseShell and UpdateShell the time given, is activity of the environment.
+	CreateShell(ctx context.Context, sh ShellRecord, limit int) (EnvironmentRecord, error)
+	// DropShell removes a shell that could not be opened. Dropping what is not
+	// there is no error.
+	DropShell(ctx context.Context, id string) error
+	CloseShell(ctx context.Context, id string, end ShellEnd) error
+	// UpdateShell records the size of the terminal and the last activity.
+	UpdateShell(ctx context.Context, id string, cols, rows int, at time.Time) error
+	Shell(ctx context.Context, o Owner, id string) (ShellRecord, error)
+	ListShells(ctx context.Context, o Owner, f ListShellsInput) ([]ShellRecord, string, error)
+	// CountShells gives the number of open shells of an environment.
+	CountShells(ctx context.Context, environmentID string) (int, error)
+	// CloseShells closes every open shell; called at start.
+	CloseShells(ctx context.Context, at time.Time, reason string) (int, error)
+
+	// ClaimAccount makes account the one that a single-account deployment
+	// serves, if none is yet, and gives the one that is.
+	ClaimAccount(ctx context.Context, account string) (string, error)
+	Ping(ctx context.Context) error
+	Close() error
+}
+
+// Workspaces keeps the environments' folders. Its methods are durable when
+// they return and never follow a link.
+type Workspaces interface {
+	// Create makes the empty folder, owned by uid where it is not 0. An
+	// existing one is kept.
+	Create(ctx context.Context, id string, uid int) error
+	// Path gives the folder's path on the host, for the sandbox to mount.
+	Path(id string) string
+	// Reset swaps the folder for an empty one in one step.
+	Reset(ctx context.Context, id string, uid int) error
+	// Remove takes the folder away in one step; its space, and anything else
+	// that carries its id, is freed in the background, after which freed is
+	// called. Removing what is not there frees at once.
+	Remove(ctx context.Context, id string, freed func()) error
+	// Usage counts bytes and files within the context's deadline, and with them
+	// those of a folder of temporary files where that is not "".
+	Usage(ctx context.Context, id, temporary string) (bytes, files int64, err error)
+	// Measure counts as Usage does, but never waits for those who call Usage:
+	// who only looks must not hold up who sees to the limits. Where a part
+	// cannot be counted, it fails with ErrPartial or ErrHidden and gives the rest.
+	Measure(ctx context.Context, id, temporary string) (DiskUse, error)
+	// Space gives what the file system of the folders has.
+	Space() (DiskSpace, error)
+	// IDs gives the ids of all folders.
+	IDs() ([]string, error)
+	Close() error
+}
+
+// DiskUse is a number of bytes on disk and of files, directories and other
+// entries.
+type DiskUse struct{ Bytes, Files int64 }
+
+// ErrPartial says that a part of a folder could not be counted, which is the
+// doing of those who run in it.
+var ErrPartial = errors.New("a part of the folder cannot be counted")
+
+// ErrHidden says that processes of a folder's owner have sent descriptors that
+// nobody has received yet. They may be those of deleted files, which then take
+// space and cannot be counted.
+var ErrHidden = errors.New("descriptors are on their way through a socket")
+
+// DiskSpace is what a file system has: free for everybody, and in all. One that
+// does not count its files in advance gives 0 in all.
+type DiskSpace struct{ Free, Total DiskUse }
+
+// OutputLogs keeps the output of commands, and of the terminals of shells: what is
+// said of commands here holds for both.
+type OutputLogs interface {
+	// Create makes the empty log of a command.
+	Create(environmentID, commandID string) (OutputLog, error)
+	// Open gives the log of a command, live or from disk. A command without
+	// one has an empty, ended log.
+	Open(environmentID, commandID string) (OutputLog, error)
+	// RemoveEnvironment removes every log of an environment.
+	RemoveEnvironment(environmentID string) error
+	Close() error
+}
+
+// OutputLog is the output of one command: append-only, bounded, offsets never
+// change. It has one writer per stream and any number of readers, none of whom
+// can hold up the writers.
+type OutputLog interface {
+	// Writer gives the one writer of a stream (stdout, stderr or tty). What Write
+	// has taken is safe against kill -9. Write never fails for want of space:
+	// what cannot be kept is counted as dropped.
+	Writer(s Stream) io.Writer
+	// Read gives up to limit bytes of a stream from offset on. At the end it
+	// gives none. In a dropped part it fails with *ExpiredError.
+	Read(s Stream, offset, limit int64) ([]byte, error)
+	// Size gives the length of a stream and how many of its bytes were
+	// dropped.
+	Size(s Stream) (total, dropped int64)
+	// Extent says which bytes of a stream are kept at offset or after it.
+	Extent(s Stream, offset int64) Extent
+	// Changed gives a channel that is closed at the next write.
+	Changed() <-chan struct{}
+	// Release ends the use of a log that Create or Open gave.
+	Release()
+}
+
+// Extent is a run of bytes of a stream that are kept, and how the stream stood at
+// the same moment: Start up to, not including, End. Where nothing is kept any more
+// both are the stream's end.
+type Extent struct {
+	Start, End     int64
+	Total, Dropped int64
+}
+
+// ExpiredError says that the bytes at an offset were dropped.
+type ExpiredError struct{ NextOffset int64 }
+
+func (e *ExpiredError) Error() string { return "the output at this offset was dropped" }
+
+// Redactor removes secrets from a stream on its way into the log, before any
+// reader can see it.
+type Redactor interface {
+	io.Writer
+	// Flush writes what was held back because it might begin a secret. It may
+	// be called while Write runs: a command ends while its background children
+	// still write.
+	Flush() error
+}

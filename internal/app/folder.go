@@ -1,0 +1,41 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// prepareFolder makes a folder, or finds it fit: this user's own, and nobody
+// else's to write. An existing folder's mode is never changed, since it may be
+// one that was named by mistake. As root others may pass through, since boxes
+// reach what is their own in it with a uid of their own.
+func prepareFolder(dir string) error {
+	mode := os.FileMode(0o700)
+	if os.Geteuid() == 0 {
+		mode = 0o711
+	}
+	//nolint:gosec // the folders above it, such as /var/lib, are for everybody to pass through
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	err := os.Mkdir(dir, mode)
+	if err == nil {
+		return os.Chmod(dir, mode) // whatever the umask says
+	}
+	info, statErr := os.Stat(dir)
+	if statErr != nil {
+		return fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	switch mode := info.Mode(); {
+	case !info.IsDir():
+		return fmt.Errorf("cannot use the data folder %s: it is not a folder", dir)
+	case mode.Perm()&0o022 != 0:
+		return fmt.Errorf("cannot use the data folder %s: others may write to it (mode %04o); name a folder of the service's own", dir, mode.Perm())
+	case !known || int(owner.Uid) != os.Geteuid():
+		return fmt.Errorf("cannot use the data folder %s: it belongs to another user than uid %d, which this is", dir, os.Geteuid())
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package proctree
+
+import (
+	"maps"
+
+	"golang.org/x/sys/unix"
+)
+
+// Fresh are the processes below Top, without Leader, that were not there at an
+// earlier time and do not descend from those.
+//
+// Not protected: what an old process has started in a way that hides it from its
+// parent, by a double fork, is taken for a fresh one.
+type Fresh struct {
+	Top    int
+	Leader int            // a child of Top
+	Old    map[int]uint64 // what Births gave then
+	Since  uint64         // what began before that is old too, in ticks since the host did
+}
+
+// ticksPerSecond is how /proc counts (USER_HZ, which is the same everywhere).
+const ticksPerSecond = 100
+
+// Now gives the time as Since has it.
+func Now() uint64 {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0 // before everything
+	}
+	return uint64(now.Nano()) / (1e9 / ticksPerSecond) //nolint:gosec // after the host began
+}
+
+// Births gives the processes below top that have not ended, without leader, and
+// when each began, so that another with the same pid is told from it.
+func Births(top, leader int) (map[int]uint64, error) {
+	pids, err := Descendants(top)
+	if err != nil {
+		return nil, err
+	}
+	births := map[int]uint64{}
+	for _, pid := range pids {
+		if s, err := statOf(pid); err == nil && !s.ended && pid != leader {
+			births[pid] = s.birth
+		}
+	}
+	return births, nil
+}
+
+// isOld says whether a process was there at the earlier time.
+func (f Fresh) isOld(pid int) bool {
+	s, err := statOf(pid)
+	if err != nil || pid == f.Leader {
+		return false
+	}
+	birth, known := f.Old[pid]
+	return known && s.birth == birth || s.birth < f.Since
+}
+
+// Signal sends a signal to each of them, once, and says how many there were.
+func (f Fresh) Signal(sig unix.Signal) (int, error) {
+	t := tree{top: f.Top, without: f.isOld}
+	defer t.close()
+	fresh, err := t.grow()
+	if err != nil {
+		return 0, err
+	}
+	f.spare(fresh)
+	t.send(fresh, sig)
+	return len(fresh), nil
+}
+
+// Kill kills them, as the other Kill does, and says how many there were.
+func (f Fresh) Kill() (int, error) {
+	t := tree{top: f.Top, without: f.isOld}
+	defer t.close()
+	for {
+		fresh, err := t.grow()
+		if err != nil {
+			return 0, err
+		}
+		f.spare(fresh)
+		if len(fresh) > 0 {
+			t.send(fresh, unix.SIGSTOP)
+			continue
+		}
+		all := maps.Clone(t.handles)
+		f.spare(all)
+		t.send(all, unix.SIGKILL)
+		return len(all), nil
+	}
+}
+
+// spare takes out those that are not meant: the leader, and what has ended.
+func (f Fresh) spare(handles map[int]int) {
+	for pid := range handles {
+		if s, err := statOf(pid); pid == f.Leader || err != nil || s.ended {
+			delete(handles, pid)
+		}
+	}
+}
+
+// SignalChild sends a signal to a process, if it is a child of parent.
+func SignalChild(parent, pid int, sig unix.Signal) error {
+	handle, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(handle)
+	// It is looked at after it was opened, so that the pid was no other's.
+	if s, err := statOf(pid); err != nil || s.parent != parent || s.ended {
+		return unix.ESRCH
+	}
+	return unix.PidfdSendSignal(handle, sig, nil, 0)
+}

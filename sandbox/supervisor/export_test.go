@@ -1,0 +1,10 @@
+package supervisor
+
+// Seal is seal, for the test of the seals.
+var Seal = seal
+
+// ScriptFile is scriptFile, for the same.
+var ScriptFile = scriptFile
+
+// LockedDown is lockedDown, for a test with processes that are none of a box's.
+var LockedDown = lockedDown
