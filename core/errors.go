@@ -33,6 +33,18 @@ const (
 	CodeInternal            Code = "internal"
 	CodeUnavailable         Code = "unavailable"
 	CodeDiskFull            Code = "disk_full"
+	CodePermissionDenied    Code = "permission_denied"
+	CodePathOutside         Code = "path_outside_workspace"
+	CodeAlreadyExists       Code = "already_exists"
+	CodeNotEmpty            Code = "not_empty"
+	CodeNotRegular          Code = "not_a_regular_file"
+	CodeIsADirectory        Code = "is_a_directory"
+	CodeNotADirectory       Code = "not_a_directory"
+	CodeSymlinkLoop         Code = "symlink_loop"
+	CodeETagMismatch        Code = "etag_mismatch"
+	CodeEditNoMatch         Code = "edit_no_match"
+	CodeEditAmbiguous       Code = "edit_ambiguous"
+	CodePatchRejected       Code = "patch_rejected"
 )
 
 // CodeInfo describes a code for the documents that are made from this table.
@@ -49,18 +61,30 @@ var Codes = []CodeInfo{
 	{CodeInsufficientScope, "The token lacks a scope that the operation needs.", []string{"scope"}},
 	{CodeNetworkRefused, "The network was asked for where the deployment or the environment has none.", nil},
 	{CodeOriginRefused, "The Host or Origin header names a site that this service does not answer, so that no web page can reach it through a browser.", nil},
+	{CodePermissionDenied, "The file's own mode or owner forbids it.", []string{"path"}},
+	{CodePathOutside, "The path leads out of the workspace.", []string{"path"}},
 	{CodeNotFound, "There is no such thing, or it is not the caller's.", nil},
 	{CodeMethodNotAllowed, "The route exists, but not for this method.", nil},
 	{CodeEnvironmentBusy, "The environment is in a passing state; try again.", []string{"state", "retry_after_ms"}},
+	{CodeAlreadyExists, "Something is there already.", []string{"path"}},
+	{CodeNotEmpty, "The directory has entries.", []string{"path"}},
+	{CodeNotRegular, "It is a FIFO, a socket, a device or a link and no regular file; it was not opened.", []string{"path"}},
+	{CodeIsADirectory, "It is a directory and no file.", []string{"path"}},
+	{CodeNotADirectory, "It, or something on the way to it, is no directory.", []string{"path"}},
+	{CodeSymlinkLoop, "The links on the way lead in a circle.", []string{"path"}},
 	{CodeIdempotencyMismatch, "The idempotency key was used before with another input.", nil},
 	{CodeQuotaExceeded, "A limit would be passed.", []string{"limit", "allowed", "used"}},
 	{CodeShellBusy, "A command runs in the shell, or is in line there.", []string{"command_id"}},
 	{CodeInputClosed, "Nothing reads there: the program has ended, or was never given an input.", nil},
 	{CodeShellClosed, "The shell has ended.", []string{"reason"}},
 	{CodeOutputExpired, "The output at this offset was dropped.", []string{"next_offset"}},
+	{CodeETagMismatch, "A condition does not hold; `etag` is what the file has now, null where there is none.", []string{"path", "etag"}},
 	{CodeTooLarge, "The input is larger than allowed.", []string{"allowed_bytes"}},
 	{CodeUnsupportedEncoding, "The body's media type or encoding is not supported.", nil},
 	{CodeRangeUnsatisfiable, "The range asked for begins beyond the end; `total_bytes` is where that is.", []string{"total_bytes"}},
+	{CodeEditNoMatch, "The text to replace is not in the file; `matches` are the lines nearest to it.", []string{"path", "edit", "matches"}},
+	{CodeEditAmbiguous, "The text to replace is there more than once; `matches` are the lines where.", []string{"path", "edit", "matches"}},
+	{CodePatchRejected, "The patch does not fit; nothing was changed.", []string{"file", "hunk"}},
 	{CodeRateLimited, "The account has too many requests under way at one time; try again.", []string{"retry_after_ms"}},
 	{CodeInternal, "The service failed; the request id finds the cause in its log.", nil},
 	{CodeUnavailable, "The service cannot do this now; try again.", []string{"retry_after_ms"}},

@@ -202,6 +202,10 @@ type Workspaces interface {
 	Measure(ctx context.Context, id, temporary string) (DiskUse, error)
 	// Space gives what the file system of the folders has.
 	Space() (DiskSpace, error)
+	// Files opens the folder for work on the files in it, as the user uid (0: the
+	// service's own), which commands see at seen. What comes after the folder was
+	// reset or removed happens in the old one.
+	Files(id string, uid int, seen string) (FileTree, error)
 	// IDs gives the ids of all folders.
 	IDs() ([]string, error)
 	Close() error

@@ -130,7 +130,10 @@ var layers = []struct {
 	reason string
 }{
 	{"sandbox", []string{"./sandbox"}, "containment is understood alone"},
-	{"core", []string{"./sandbox"}, "what envapi does knows no transport and no implementation of what it needs"},
+	{"core", []string{"./sandbox", "./core"}, "what envapi does knows no transport and no implementation of what it needs"},
+	{"core/edit", nil, "what an edit makes of a text is arithmetic on bytes"},
+	{"core/patch", nil, "what a patch makes of texts is arithmetic on bytes"},
+	{"core/pattern", nil, "what a pattern finds is a question to bytes and names"},
 	{"internal/levenshtein", nil, "arithmetic on words"},
 	{"internal/loopback", nil, "knows addresses and nothing of who uses them"},
 	{"tools", []string{"./core", "./internal/levenshtein"}, "the table is read by the doors, and knows none of them"},
@@ -141,7 +144,7 @@ var layers = []struct {
 	{"internal/mcpserver", []string{"./core", "./tools"}, "a door"},
 	{"internal/store", []string{"./core"}, "implements an interface of core"},
 	{"internal/outputlog", []string{"./core"}, "implements an interface of core"},
-	{"internal/workspace", []string{"./core"}, "implements an interface of core"},
+	{"internal/workspace", []string{"./core", "./sandbox/fsuser", "./internal/workspace"}, "implements interfaces of core; it touches files as the user that the sandbox gave them to"},
 	{"internal/keyring", []string{"./core", "./internal/loopback"}, "makes callers of tokens"},
 	{"internal/devkeyring", []string{"./core"}, "makes tokens that name scopes of core"},
 	{"internal/datalock", nil, "locks on a folder and on host uids, whoever's they are"},

@@ -36,6 +36,18 @@ var statuses = map[core.Code]int{
 	core.CodeInternal:            http.StatusInternalServerError,
 	core.CodeUnavailable:         http.StatusServiceUnavailable,
 	core.CodeDiskFull:            http.StatusInsufficientStorage,
+	core.CodePermissionDenied:    http.StatusForbidden,
+	core.CodePathOutside:         http.StatusForbidden,
+	core.CodeAlreadyExists:       http.StatusConflict,
+	core.CodeNotEmpty:            http.StatusConflict,
+	core.CodeNotRegular:          http.StatusConflict,
+	core.CodeIsADirectory:        http.StatusConflict,
+	core.CodeNotADirectory:       http.StatusConflict,
+	core.CodeSymlinkLoop:         http.StatusConflict,
+	core.CodeETagMismatch:        http.StatusPreconditionFailed,
+	core.CodeEditNoMatch:         http.StatusUnprocessableEntity,
+	core.CodeEditAmbiguous:       http.StatusUnprocessableEntity,
+	core.CodePatchRejected:       http.StatusUnprocessableEntity,
 }
 
 // Status gives the HTTP status of a code; 500 for one that it does not know.

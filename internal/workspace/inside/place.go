@@ -1,0 +1,380 @@
+package inside
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// mostLinks is how many links are followed on one path: the kernel's own limit.
+	mostLinks = 40
+	// mostLevels is how deep a path may go that the kernel cannot resolve at once,
+	// because of an absolute link in it: one descriptor for each level.
+	mostLevels = 256
+	// mostTries is how often a look-up is begun again that raced with a rename.
+	mostTries = 128
+	// beneath lets a path lead nowhere but below the descriptor it begins at.
+	beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
+)
+
+// Place is where a path leads: a directory, a name in it, and what stood there.
+type Place struct {
+	Dir  *os.File // the directory, O_PATH
+	Name string   // in Dir; "." is Dir itself
+	// Leaf is what stood under the name, O_PATH, and Stat says what it is. Leaf is
+	// nil where there is nothing.
+	Leaf *os.File
+	Stat unix.Stat_t
+	// Missing are the directories that are not there, between Dir and Name; see
+	// Locate.
+	Missing []string
+}
+
+// Exists says whether something stands at the place.
+func (p *Place) Exists() bool { return p.Leaf != nil }
+
+// Kind is the type of what stands there: unix.S_IFREG and its like.
+func (p *Place) Kind() uint32 { return p.Stat.Mode & unix.S_IFMT }
+
+// Close lets go of the place.
+func (p *Place) Close() {
+	if p.Leaf != nil {
+		_ = p.Leaf.Close()
+	}
+	_ = p.Dir.Close()
+}
+
+// Mode says what Locate makes of a path's end.
+type Mode struct {
+	Follow  bool // a link at the end stands for what it leads to
+	Missing bool // directories on the way need not be there; Place.Missing names them
+}
+
+// Locate finds where a path leads that Relative gave. What is not there is no error,
+// as long as the directory it would be in is. It fails as Fault says, with
+// `path_outside_workspace`, `not_found`, `not_a_directory`, `symlink_loop`, and
+// `permission_denied`. The caller must close the place.
+func (r *Root) Locate(name string, m Mode) (*Place, error) {
+	at := name
+	for range mostLinks + 1 {
+		p, err := r.look(at, m)
+		if err != nil {
+			return nil, Fault(name, err)
+		}
+		if !p.Exists() || p.Kind() != unix.S_IFLNK || !m.Follow && !strings.HasSuffix(at, "/") {
+			if err := mustBeDirectory(at, p); err != nil {
+				p.Close()
+				return nil, Fault(name, err)
+			}
+			return p, nil
+		}
+		at, err = r.target(at, p)
+		p.Close()
+		if err != nil {
+			return nil, Fault(name, err)
+		}
+	}
+	return nil, Fault(name, unix.ELOOP)
+}
+
+// mustBeDirectory holds a path with a slash at its end to what that means.
+func mustBeDirectory(at string, p *Place) error {
+	if p.Exists() && strings.HasSuffix(at, "/") && p.Kind() != unix.S_IFDIR {
+		return unix.ENOTDIR
+	}
+	return nil
+}
+
+// target gives the path that a link at the end of another one stands for.
+func (r *Root) target(at string, p *Place) (string, error) {
+	to, err := readLink(p.Leaf)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(to, "/") {
+		rest, ok := r.below(to)
+		if !ok {
+			return "", unix.EXDEV
+		}
+		return rest, nil
+	}
+	dir, _ := split(at)
+	if strings.HasSuffix(at, "/") {
+		to += "/"
+	}
+	return dir + to, nil
+}
+
+// split cuts a path before its last name. Without one, as of "a/..", all of it is
+// the directory.
+func split(at string) (dir, name string) {
+	trimmed := strings.TrimRight(at, "/")
+	i := strings.LastIndexByte(trimmed, '/') + 1
+	if name = trimmed[i:]; name == "" || name == "." || name == ".." {
+		return at, "."
+	}
+	return at[:i], name
+}
+
+// look finds the place of a path without following what stands at its end.
+func (r *Root) look(at string, m Mode) (*Place, error) {
+	dir, name := split(at)
+	f, missing, err := r.directory(dir, m.Missing)
+	if err != nil {
+		return nil, err
+	}
+	p := &Place{Dir: f, Name: name, Missing: missing}
+	if len(missing) > 0 {
+		if name == "." {
+			p.Missing, p.Name = missing[:len(missing)-1], missing[len(missing)-1]
+		}
+		return p, nil
+	}
+	p.Leaf, err = openPath(f, name, unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) && name != "." {
+		return p, nil
+	}
+	if err == nil {
+		err = unix.Fstat(fd(p.Leaf), &p.Stat)
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// directory opens the directory of a path, O_PATH. Where some of it may be missing,
+// it opens the deepest one that is there and gives the names of the others.
+func (r *Root) directory(at string, missing bool) (*os.File, []string, error) {
+	if strings.Trim(at, "/") == "" {
+		at = "."
+	}
+	f, err := openPath(r.dir, at, unix.O_DIRECTORY)
+	if err == nil || !errors.Is(err, unix.EXDEV) && !(missing && errors.Is(err, unix.ENOENT)) {
+		return f, nil, err
+	}
+	return r.walk(at, missing)
+}
+
+// walk does by itself what the kernel does not: it follows absolute links that lead
+// to an alias of the folder, and finds the first name that is not there.
+func (r *Root) walk(at string, missing bool) (*os.File, []string, error) {
+	w := walk{root: r, left: names(at)}
+	if err := w.start(); err != nil {
+		return nil, nil, err
+	}
+	defer w.stop()
+	for len(w.left) > 0 {
+		err := w.step()
+		if missing && errors.Is(err, unix.ENOENT) && absent(w.left) {
+			return w.take(), w.left, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return w.take(), nil, nil
+}
+
+// absent says whether names can all be made: there is no way up among them.
+func absent(names []string) bool {
+	for _, name := range names {
+		if name == ".." {
+			return false
+		}
+	}
+	return true
+}
+
+// names gives the parts of a path that mean something.
+func names(at string) []string {
+	var all []string
+	for name := range strings.SplitSeq(at, "/") {
+		if name != "" && name != "." {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// walk is a path that is gone along one name at a time.
+type walk struct {
+	root  *Root
+	open  []*os.File // the directories from the folder down to where it is
+	left  []string
+	links int
+}
+
+func (w *walk) start() error {
+	f, err := openPath(w.root.dir, ".", unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	w.open = append(w.open, f)
+	return nil
+}
+
+func (w *walk) stop() {
+	for _, f := range w.open {
+		_ = f.Close()
+	}
+}
+
+func (w *walk) here() *os.File { return w.open[len(w.open)-1] }
+
+// take gives away the directory where it is.
+func (w *walk) take() *os.File {
+	f := w.here()
+	w.open = w.open[:len(w.open)-1]
+	return f
+}
+
+// step goes on by one name. Where it fails the name is still to come.
+func (w *walk) step() error {
+	if w.left[0] == ".." {
+		if len(w.open) == 1 {
+			return unix.EXDEV
+		}
+		_ = w.take().Close()
+		w.left = w.left[1:]
+		return nil
+	}
+	f, err := openPath(w.here(), w.left[0], unix.O_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd(f), &st); err != nil {
+		_ = f.Close()
+		return err
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		if len(w.open) == mostLevels {
+			_ = f.Close()
+			return unix.ENAMETOOLONG
+		}
+		w.open, w.left = append(w.open, f), w.left[1:]
+		return nil
+	case unix.S_IFLNK:
+		defer f.Close()
+		return w.follow(f)
+	}
+	_ = f.Close()
+	return unix.ENOTDIR
+}
+
+// follow puts what a link stands for in the place of its name.
+func (w *walk) follow(link *os.File) error {
+	if w.links++; w.links > mostLinks {
+		return unix.ELOOP
+	}
+	to, err := readLink(link)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(to, "/") {
+		rest, ok := w.root.below(to)
+		if !ok {
+			return unix.EXDEV
+		}
+		to = rest
+		for len(w.open) > 1 {
+			_ = w.take().Close()
+		}
+	}
+	w.left = append(names(to), w.left[1:]...)
+	return nil
+}
+
+// openPath opens what a path below a directory leads to, only to hold it.
+func openPath(dir *os.File, name string, flags int) (*os.File, error) {
+	how := unix.OpenHow{Flags: uint64(unix.O_PATH | unix.O_CLOEXEC | flags), Resolve: beneath} //nolint:gosec // flags
+	for range mostTries {
+		f, err := unix.Openat2(fd(dir), name, &how)
+		// EAGAIN: a rename elsewhere on the host raced with the look-up.
+		if err == nil {
+			return os.NewFile(uintptr(f), name), nil
+		}
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+			return nil, err
+		}
+	}
+	return nil, unix.EAGAIN
+}
+
+func readLink(link *os.File) (string, error) {
+	buffer := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd(link), "", buffer)
+	if err != nil {
+		return "", err
+	}
+	if n == 0 {
+		return "", unix.ENOENT
+	}
+	return string(buffer[:n]), nil
+}
+
+func fd(f *os.File) int { return int(f.Fd()) }
+
+// reopen opens what is held by a descriptor, with other flags: the very thing, under
+// whatever name it is now. It never waits, and never makes a terminal ours.
+func reopen(f *os.File, flags int) (*os.File, error) {
+	flags |= unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	for {
+		n, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd(f)), flags, 0)
+		if err == nil {
+			return os.NewFile(uintptr(n), f.Name()), nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return nil, err
+		}
+	}
+}
+
+// OpenRegular opens the regular file that stands at the place, for reading. Anything
+// else is refused before it is opened: `not_found`, `is_a_directory`,
+// `not_a_regular_file`, and for a link `not_a_regular_file`.
+func (p *Place) OpenRegular(name string) (*os.File, error) {
+	if err := p.mustBeRegular(name); err != nil {
+		return nil, err
+	}
+	f, err := reopen(p.Leaf, unix.O_RDONLY)
+	if err != nil {
+		return nil, Fault(name, err)
+	}
+	return f, nil
+}
+
+func (p *Place) mustBeRegular(name string) error {
+	switch {
+	case !p.Exists():
+		return Fault(name, unix.ENOENT)
+	case p.Kind() == unix.S_IFDIR:
+		return Fault(name, unix.EISDIR)
+	case p.Kind() != unix.S_IFREG:
+		return notRegular(name)
+	}
+	return nil
+}
+
+// OpenDirectory opens the directory that stands at the place, for reading its
+// entries. It fails with `not_found` or `not_a_directory`.
+func (p *Place) OpenDirectory(name string) (*os.File, error) {
+	switch {
+	case !p.Exists():
+		return nil, Fault(name, unix.ENOENT)
+	case p.Kind() != unix.S_IFDIR:
+		return nil, Fault(name, unix.ENOTDIR)
+	}
+	f, err := reopen(p.Leaf, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, Fault(name, err)
+	}
+	return f, nil
+}
