@@ -91,6 +91,12 @@ var reserved = []struct {
 		"attach is a route of the HTTP door",
 	},
 	{
+		"github.com/bmatcuk/doublestar",
+		[]string{"core/pattern"},
+		false,
+		"one rule for globs, and bounds on them, in one place",
+	},
+	{
 		"os/exec", nil, false,
 		"the supervisor starts no programs; a box starts them in its own way",
 	},
