@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside opens the directory that a name in a directory means itself: no link
+// itself opens the directory that a name in a directory means itself: no link
 // followed, no mount entered, nothing above. What is no directory, a FIFO for
 // one, is refused before it could hold up the open.
-var inside = unix.OpenHow{
+var itself = unix.OpenHow{
 	Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 	Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
 }
@@ -21,7 +21,7 @@ func fd(f *os.File) int { return int(f.Fd()) }
 // openInside opens a directory in dir as it is.
 func openInside(dir int, name string) (int, error) {
 	for {
-		how := inside
+		how := itself
 		fd, err := unix.Openat2(dir, name, &how)
 		// EAGAIN: a rename elsewhere on the host raced with the look-up.
 		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
@@ -54,7 +54,7 @@ func openDir(parent *os.File, name string) (*os.File, error) {
 // where its mode lets nobody open it. It changes a directory only, whatever
 // takes the name's place at the same moment.
 func grant(parent *os.File, name string) error {
-	how := inside
+	how := itself
 	how.Flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	d, err := unix.Openat2(fd(parent), name, &how)
 	if err != nil {

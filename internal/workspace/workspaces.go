@@ -3,6 +3,7 @@
 //
 //	DIR/workspaces/ENV          the folder of an environment, 0700, its uid's
 //	DIR/trash/ENV.SOMETHING     a folder on its way in or out, 0700
+//	DIR/staging/ENV             changes of its files on their way in; see package files
 //
 // A new folder is made in the trash and moved into its place when it is whole;
 // an old one is moved into the trash in one step and emptied there in the
@@ -30,6 +31,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/workspace/files"
 )
 
 const (
@@ -45,6 +47,7 @@ type Workspaces struct {
 	live    *os.File
 	trash   *os.File
 	janitor *janitor
+	files   *files.Store
 	// counting holds a token for each folder that is being counted.
 	counting  chan struct{}
 	processes processes
@@ -106,13 +109,21 @@ func (w *Workspaces) start(parent string) error {
 	if err := p.Sync(); err != nil {
 		return failed("sync the data folder", err)
 	}
-	return w.janitor.start()
+	if err := w.janitor.start(); err != nil {
+		return err
+	}
+	// After the janitor, which at its start looks for itself what is in the trash.
+	w.files, err = files.Open(parent, w.live, w.trash, func(id, name string) { w.janitor.add(id, name, nil) })
+	if err != nil {
+		w.janitor.stop()
+	}
+	return err
 }
 
 // Close stops emptying the trash; the next Open goes on with it.
 func (w *Workspaces) Close() error {
 	w.janitor.stop()
-	return errors.Join(w.live.Close(), w.trash.Close())
+	return errors.Join(w.files.Close(), w.live.Close(), w.trash.Close())
 }
 
 // Path gives the path of an environment's folder on this host, or "" for what
@@ -284,6 +295,9 @@ func isClosed(c <-chan struct{}) bool {
 // it is not called any more: the next service asks again.
 func (w *Workspaces) Remove(ctx context.Context, id string, freed func()) error {
 	if err := check(ctx, id); err != nil {
+		return err
+	}
+	if err := w.files.Forget(id); err != nil {
 		return err
 	}
 	name := trashName(id)

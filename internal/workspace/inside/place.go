@@ -2,7 +2,9 @@ package inside
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,6 +34,11 @@ type Place struct {
 	// Missing are the directories that are not there, between Dir and Name; see
 	// Locate.
 	Missing []string
+	// Path is how Locate was asked for it.
+	Path string
+	// Judged says that Stat is what a condition was judged by, for who changes what
+	// stands there. Look takes it back.
+	Judged bool
 }
 
 // Exists says whether something stands at the place.
@@ -70,6 +77,7 @@ func (r *Root) Locate(name string, m Mode) (*Place, error) {
 				p.Close()
 				return nil, Fault(name, err)
 			}
+			p.Path = name
 			return p, nil
 		}
 		at, err = r.target(at, p)
@@ -132,20 +140,58 @@ func (r *Root) look(at string, m Mode) (*Place, error) {
 		if name == "." {
 			p.Missing, p.Name = missing[:len(missing)-1], missing[len(missing)-1]
 		}
-		return p, nil
 	}
-	p.Leaf, err = openPath(f, name, unix.O_NOFOLLOW)
-	if errors.Is(err, unix.ENOENT) && name != "." {
-		return p, nil
-	}
-	if err == nil {
-		err = unix.Fstat(fd(p.Leaf), &p.Stat)
-	}
-	if err != nil {
+	if err := p.Look(); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// Look looks again at what stands under the place's name in its directory. A link is
+// not followed.
+func (p *Place) Look() error {
+	if len(p.Missing) > 0 {
+		return nil
+	}
+	leaf, err := openPath(p.Dir, p.Name, unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) && p.Name != "." {
+		leaf, err = nil, nil
+	}
+	var st unix.Stat_t
+	if err == nil && leaf != nil {
+		err = unix.Fstat(fd(leaf), &st)
+	}
+	if err != nil {
+		if leaf != nil {
+			_ = leaf.Close()
+		}
+		return err
+	}
+	if p.Leaf != nil {
+		_ = p.Leaf.Close()
+	}
+	p.Leaf, p.Stat, p.Judged = leaf, st, false
+	return nil
+}
+
+// Key is the same for two places where they are the same name in the same directory,
+// and else another.
+func (p *Place) Key() (string, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd(p.Dir), &st); err != nil {
+		return "", err
+	}
+	names := append(slices.Clone(p.Missing), p.Name)
+	return fmt.Sprintf("%d/%d/%s", st.Dev, st.Ino, strings.Join(names, "/")), nil
+}
+
+// Target gives what is in the link that stands at the place.
+func (p *Place) Target() (string, error) { return readLink(p.Leaf) }
+
+// OpenParent opens the place's directory for reading its entries, or to sync it.
+func (p *Place) OpenParent() (*os.File, error) {
+	return reopen(p.Dir, unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
 // directory opens the directory of a path, O_PATH. Where some of it may be missing,
@@ -341,7 +387,7 @@ func reopen(f *os.File, flags int) (*os.File, error) {
 // else is refused before it is opened: `not_found`, `is_a_directory`,
 // `not_a_regular_file`, and for a link `not_a_regular_file`.
 func (p *Place) OpenRegular(name string) (*os.File, error) {
-	if err := p.mustBeRegular(name); err != nil {
+	if err := p.MustBeRegular(name); err != nil {
 		return nil, err
 	}
 	f, err := reopen(p.Leaf, unix.O_RDONLY)
@@ -351,7 +397,9 @@ func (p *Place) OpenRegular(name string) (*os.File, error) {
 	return f, nil
 }
 
-func (p *Place) mustBeRegular(name string) error {
+// MustBeRegular says why what stands at the place is no regular file; nil where it is
+// one.
+func (p *Place) MustBeRegular(name string) error {
 	switch {
 	case !p.Exists():
 		return Fault(name, unix.ENOENT)

@@ -42,6 +42,9 @@ func NewRoot(dir *os.File, uid int, aliases ...string) *Root {
 // Close lets go of the folder.
 func (r *Root) Close() error { return r.dir.Close() }
 
+// Descriptor is the folder itself, O_PATH or open for reading; it stays the root's.
+func (r *Root) Descriptor() *os.File { return r.dir }
+
 // As runs do as the environment's user; all other methods must be called in it,
 // save where they say otherwise. See fsuser.Do for what do must not do.
 func (r *Root) As(do func() error) error { return fsuser.Do(r.uid, r.uid, do) }

@@ -1,0 +1,124 @@
+package files
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"envapi/internal/workspace/inside"
+	"envapi/sandbox/fsuser"
+)
+
+// recover undoes the transactions that a crash has interrupted, and takes away
+// whatever else is in the staging folder.
+func (s *Store) recover() error {
+	ids, err := names(s.staging)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := s.recoverEnvironment(id); err != nil {
+			// Kept for the next start; the others go on.
+			slog.Default().Error("a change of files that a crash interrupted could not be undone",
+				"environment", id, "error", err)
+		}
+	}
+	return s.staging.Sync()
+}
+
+func (s *Store) recoverEnvironment(id string) error {
+	folder, err := openAt(s.staging, id, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return unix.Unlinkat(fd(s.staging), id, 0)
+	}
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	all, err := names(folder)
+	if err != nil {
+		return err
+	}
+	for _, name := range all {
+		if !strings.HasPrefix(name, "t.") {
+			continue
+		}
+		if err := s.recoverTxn(id, folder, name); err != nil {
+			return err
+		}
+	}
+	return s.discard(s.staging, id, id)
+}
+
+// recoverTxn undoes one transaction, as the user that the folder belongs to.
+func (s *Store) recoverTxn(id string, folder *os.File, name string) error {
+	st, err := statOf(folder)
+	if err != nil {
+		return err
+	}
+	uid := int(st.Uid)
+	if uid == os.Geteuid() {
+		uid = 0
+	}
+	return fsuser.Do(uid, uid, func() error {
+		dir, err := openAt(folder, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		j, err := readJournal(dir)
+		if err != nil || j == nil {
+			return err
+		}
+		return s.undoJournal(id, dir, j, uid)
+	})
+}
+
+// readJournal gives the journal of a transaction that was not made; nil where there
+// is none.
+func readJournal(dir *os.File) (*journal, error) {
+	f, err := openAt(dir, journalName, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostJournal))
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{}
+	return j, json.Unmarshal(text, j)
+}
+
+func (s *Store) undoJournal(id string, dir *os.File, j *journal, uid int) error {
+	live, err := openAt(s.live, id, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return nil // the environment is gone
+	}
+	if err != nil {
+		return err
+	}
+	root := inside.NewRoot(live, uid)
+	defer root.Close()
+	steps, lost := j.steps(root)
+	var failure error
+	for i := len(steps) - 1; i >= 0; i-- {
+		err := steps[i].undo(dir)
+		if err == nil {
+			err = unix.Syncfs(fd(dir))
+		}
+		failure = errors.Join(failure, err)
+		steps[i].at.Close()
+	}
+	slog.Default().Warn("a change of files that a crash interrupted was undone",
+		"environment", id, "changes", len(steps), "not_found_again", lost)
+	return failure
+}
