@@ -1,0 +1,174 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"envapi/core"
+	"envapi/internal/workspace/inside"
+)
+
+// pair is where something is and where it, or a copy of it, is to be.
+type pair struct {
+	tree                *Tree
+	source, destination string
+	from, to            *inside.Place
+	same                bool // both are one name in one directory
+}
+
+func (t *Tree) pair(source, destination string, o core.CopyOptions) (*pair, error) {
+	from, err := t.itself(source, inside.Mode{})
+	if err != nil {
+		return nil, err
+	}
+	p := &pair{tree: t, source: source, destination: destination, from: from}
+	if err := p.aim(o); err != nil {
+		from.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// aim finds the destination, again where it was found before.
+func (p *pair) aim(o core.CopyOptions) error {
+	to, err := p.tree.itself(p.destination, inside.Mode{Missing: o.Parents})
+	if err != nil {
+		return err
+	}
+	if p.to != nil {
+		p.to.Close()
+	}
+	p.to = to
+	from, err := p.from.Key()
+	if err != nil {
+		return failed("look at a directory", err)
+	}
+	at, err := to.Key()
+	p.same = from == at
+	return failed("look at a directory", err)
+}
+
+func (p *pair) close() {
+	p.from.Close()
+	if p.to != nil {
+		p.to.Close()
+	}
+}
+
+// result says what stands at the destination now.
+func (p *pair) result(path string) (info core.FileInfo, err error) {
+	err = p.tree.root.As(func() error { return inside.Fault(path, p.to.Look()) })
+	if err == nil && !p.to.Exists() {
+		err = p.tree.NotFound(path, p.to) // it was made, and a program inside has taken it away
+	}
+	if err != nil {
+		return info, err
+	}
+	return p.tree.Info(p.tree.relative(trim(path)), p.to)
+}
+
+// allow says whether the destination may become what the source is. What is the same
+// may.
+func (p *pair) allow(ctx context.Context, o core.CopyOptions) error {
+	if !p.from.Exists() {
+		return p.tree.NotFound(p.source, p.from)
+	}
+	if err := p.tree.Check(ctx, p.destination, p.to, o.If); err != nil || p.same {
+		return err
+	}
+	directory := p.from.Kind() == unix.S_IFDIR
+	if directory {
+		below, err := p.tree.isBelow(p.to.Dir, &p.from.Stat)
+		if err != nil {
+			return err
+		}
+		if below {
+			return p.intoItself()
+		}
+	}
+	if !directory && strings.HasSuffix(p.destination, "/") {
+		return inside.Fault(p.destination, unix.ENOTDIR)
+	}
+	if !p.to.Exists() {
+		return nil
+	}
+	return p.allowOver(directory, o.Overwrite)
+}
+
+// allowOver says whether what stands at the destination may be replaced.
+func (p *pair) allowOver(directory, over bool) error {
+	onto := p.to.Kind() == unix.S_IFDIR
+	switch {
+	case !over || onto && directory:
+		return inside.Fault(p.destination, unix.EEXIST)
+	case onto:
+		return inside.Fault(p.destination, unix.EISDIR)
+	case directory:
+		return inside.Fault(p.destination, unix.ENOTDIR)
+	case p.to.Kind() == unix.S_IFREG && !p.tree.mayWrite(&p.to.Stat):
+		return inside.Fault(p.destination, unix.EACCES)
+	}
+	return nil
+}
+
+func (p *pair) intoItself() error {
+	return core.Errorf(core.CodeInvalidArgument,
+		"cannot put %q at %q: that is itself, or below it; give another destination", p.source, p.destination).
+		With("field", "destination").With("path", p.destination)
+}
+
+// isBelow says whether a directory is the one with that stat, or below it. It asks
+// the directories and not their names.
+func (t *Tree) isBelow(dir *os.File, top *unix.Stat_t) (below bool, err error) {
+	root, err := statOf(t.root.Descriptor())
+	if err != nil {
+		return false, failed("look at the workspace", err)
+	}
+	err = t.root.As(func() error {
+		below, err = climb(dir, &root, top)
+		return err
+	})
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOENT) {
+		return false, changed(dir.Name()) // it is somewhere else by now
+	}
+	return below, failed("look at a directory", err)
+}
+
+// climb goes up from a directory to the root and looks for one on its way.
+func climb(dir *os.File, root, top *unix.Stat_t) (bool, error) {
+	up := dir
+	for {
+		here, err := statOf(up)
+		if err == nil && (sameInode(&here, top) || sameInode(&here, root)) {
+			return sameInode(&here, top), closeUnless(up, dir)
+		}
+		var next *os.File
+		if err == nil {
+			next, err = openAt(up, "..", unix.O_PATH|unix.O_DIRECTORY)
+		}
+		_ = closeUnless(up, dir)
+		if err != nil {
+			return false, err
+		}
+		above, err := statOf(next)
+		if err == nil && sameInode(&above, &here) {
+			err = unix.ENOENT // the top of everything: it was moved out
+		}
+		if err != nil {
+			_ = next.Close()
+			return false, err
+		}
+		up = next
+	}
+}
+
+func closeUnless(f, kept *os.File) error {
+	if f == kept {
+		return nil
+	}
+	return f.Close()
+}
