@@ -97,6 +97,18 @@ var reserved = []struct {
 		"one rule for globs, and bounds on them, in one place",
 	},
 	{
+		"github.com/bluekeyes/go-gitdiff",
+		[]string{"core/patch"},
+		false,
+		"it unpacks without bound and hides where paths lead; patch knows, and uses only its deltas",
+	},
+	{
+		"github.com/rogpeppe/go-internal/diff",
+		[]string{"core/edit"},
+		false,
+		"diffs that callers see are made in one place, which bounds and cuts them",
+	},
+	{
 		"os/exec", nil, false,
 		"the supervisor starts no programs; a box starts them in its own way",
 	},
@@ -137,8 +149,9 @@ var layers = []struct {
 }{
 	{"sandbox", []string{"./sandbox"}, "containment is understood alone"},
 	{"core", []string{"./sandbox", "./core"}, "what envapi does knows no transport and no implementation of what it needs"},
-	{"core/edit", nil, "what an edit makes of a text is arithmetic on bytes"},
-	{"core/patch", nil, "what a patch makes of texts is arithmetic on bytes"},
+	{"core/exact", nil, "where a text stands is arithmetic on bytes"},
+	{"core/edit", []string{"./core/exact"}, "what an edit makes of a text is arithmetic on bytes"},
+	{"core/patch", []string{"./core/exact"}, "what a patch makes of texts is arithmetic on bytes"},
 	{"core/pattern", nil, "what a pattern finds is a question to bytes and names"},
 	{"internal/levenshtein", nil, "arithmetic on words"},
 	{"internal/loopback", nil, "knows addresses and nothing of who uses them"},
