@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"envapi/sandbox/cgroup"
+	"envapi/sandbox/sandboxtest"
 )
 
 const (
@@ -176,7 +180,7 @@ func (b *bench) run(t *testing.T, m mutation, program, dir string) (string, bool
 	cmd.Dir = filepath.Join(b.root, "sandbox", m.tests)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, "LANG=C.UTF-8",
-		"ENVAPI_TEST_BIN=" + dir, "ENVAPI_REQUIRE=userns,landlock,cgroup",
+		"ENVAPI_TEST_BIN=" + dir, sandboxtest.RunVariable + "=" + filepath.Base(dir), "ENVAPI_REQUIRE=userns,landlock,cgroup",
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWIPC | unix.CLONE_NEWUTS, Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL,
@@ -191,11 +195,23 @@ func (b *bench) run(t *testing.T, m mutation, program, dir string) (string, bool
 		t.Fatal(err)
 	}
 	out, err := cmd.CombinedOutput()
+	sweep(t, filepath.Base(dir))
 	var exited *exec.ExitError
 	if err != nil && !errors.As(err, &exited) {
 		t.Fatalf("cannot run the tests: %v", err)
 	}
 	return string(out), err != nil
+}
+
+// sweep removes the cgroups of a run. One that had to be ended, because it took too
+// long or too much with its control off, did not come to that itself.
+func sweep(t *testing.T, run string) {
+	t.Helper()
+	for _, name := range sandboxtest.GroupsOf(t, run) {
+		if err := cgroup.Open(cgroup.Options{Name: name, Log: slog.New(slog.DiscardHandler)}).Close(); err != nil {
+			t.Errorf("the cgroups %s are left: %v", name, err)
+		}
+	}
 }
 
 func TestEveryControlIsMissedWhenItIsOff(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -34,7 +35,7 @@ var groupsMade atomic.Int64
 // be gone at its end, when whatever used them was closed.
 func OpenGroups(t testing.TB) Groups {
 	t.Helper()
-	g := Groups{name: fmt.Sprintf("envapi-test-%d-%d", os.Getpid(), groupsMade.Add(1))}
+	g := Groups{name: fmt.Sprintf("%s-%d-%d", groupsOf(os.Getenv(RunVariable)), os.Getpid(), groupsMade.Add(1))}
 	g.Parent = cgroup.Open(cgroup.Options{Name: g.name, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() {
 		if err := g.Close(); err != nil {
@@ -59,15 +60,40 @@ func AllGroups(t testing.TB) Groups {
 	return g
 }
 
+// RunVariable is what the environment of test programs calls their run, for who is
+// to find what they leave behind.
+const RunVariable = "ENVAPI_TEST_RUN"
+
+// groupsOf begins the names of the groups of a run, which has no name by itself.
+func groupsOf(run string) string { return strings.TrimSuffix("envapi-test-"+run, "-") }
+
+// GroupsOf gives the names of the groups that the test programs of a run have left.
+func GroupsOf(t testing.TB, run string) []string {
+	t.Helper()
+	prefix, names := groupsOf(run)+"-", []string(nil)
+	for _, folder := range foldersOf(t, "/"+prefix) {
+		if name := filepath.Base(folder); strings.HasPrefix(name, prefix) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // folders gives every cgroup of the test's.
 func (g Groups) folders(t testing.TB) []string {
+	t.Helper()
+	return foldersOf(t, "/"+g.name)
+}
+
+// foldersOf gives the cgroups that have a text in their paths.
+func foldersOf(t testing.TB, text string) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, fs.ErrPermission):
 			return fs.SkipDir // somebody else's went away
-		case err == nil && e.IsDir() && strings.Contains(path, "/"+g.name):
+		case err == nil && e.IsDir() && strings.Contains(path, text):
 			found = append(found, path)
 		}
 		return err
