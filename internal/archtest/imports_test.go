@@ -109,6 +109,12 @@ var reserved = []struct {
 		"diffs that callers see are made in one place, which bounds and cuts them",
 	},
 	{
+		"github.com/klauspost/compress",
+		[]string{"internal/workspace/pack"},
+		false,
+		"what unpacks hostile bytes bounds them in one place",
+	},
+	{
 		"os/exec", nil, false,
 		"the supervisor starts no programs; a box starts them in its own way",
 	},
