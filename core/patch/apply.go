@@ -139,6 +139,15 @@ func (f *File) forward(content []byte, limit int64, budget *int64) (outcome, err
 	return outcome{content: c.content, notes: c.notes}, err
 }
 
+// backward takes a change out of content that is known to be from after it.
+func (f *File) backward(content []byte, limit int64, budget *int64) ([]byte, error) {
+	if f.binary != nil {
+		return f.binary.takenBack(f.path(), content, limit)
+	}
+	c, err := f.run(content, true, budget)
+	return c.content, err
+}
+
 // modify applies a change to the content of a file, unless it is in it already.
 // Where the content could be from before the change and from after it, it is
 // taken for the one that is more like what the patch shows.

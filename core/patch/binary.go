@@ -123,6 +123,22 @@ func (b *binary) apply(file string, content []byte, limit int64) (outcome, error
 	return outcome{content: out, already: bytes.Equal(out, content)}, nil
 }
 
+// takenBack makes the old content of the new.
+func (b *binary) takenBack(file string, content []byte, limit int64) ([]byte, error) {
+	if b.back == nil {
+		return nil, &RejectedError{File: file, Reason: "its binary patch has no way back"}
+	}
+	before, err := b.back.unpack(content, limit)
+	if err != nil {
+		return nil, err
+	}
+	again, err := b.forward.unpack(before, limit)
+	if err == nil && !bytes.Equal(again, content) {
+		err = errors.New("it is not what its binary patch makes")
+	}
+	return before, err
+}
+
 func isWhole(id string) bool { return len(id) == 2*sha1.Size }
 
 // names says whether an id is git's whole name of content.

@@ -50,6 +50,7 @@ type File struct {
 	hunks  []hunk
 	binary *binary
 	crlf   bool // whether all lines of the patch end with CRLF, its own ones too
+	whole  bool // whether it is of git: what is moved or deleted is as it was before the whole patch
 	blind  bool // whether it is deleted whatever it holds, since the form shows none of it
 	blank  bool // whether a file that is not there counts as empty: diff -N says no more of it
 }
@@ -60,6 +61,14 @@ func (f *File) path() string {
 		return f.New
 	}
 	return f.Old
+}
+
+// pathBefore is where what it is made of was.
+func (f *File) pathBefore() string {
+	if f.Old != "" {
+		return f.Old
+	}
+	return f.New
 }
 
 // RejectedError says that a patch cannot be read, or does not fit.

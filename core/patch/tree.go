@@ -48,6 +48,8 @@ type tree struct {
 	first  map[string]state
 	now    map[string]state
 	paths  []string
+	leaves map[string]bool // what a section of git's moves away or deletes, in whatever order
+	taken  map[string]bool // what a section has put something at
 	room   int64 // bytes that may still be made
 	limit  int64
 	budget int64 // bytes that may still be looked through
@@ -63,6 +65,11 @@ type tree struct {
 // mode alone is changed counts as changed, since modes are not read.
 func (p *Patch) Apply(read Read, limit int) (*Result, error) {
 	t := newTree(read, limit)
+	for i := range p.Files {
+		if f := &p.Files[i]; f.whole && (f.Kind == Renamed || f.Kind == Deleted) {
+			t.leaves[f.Old] = true
+		}
+	}
 	result := &Result{Already: true}
 	for i := range p.Files {
 		section, err := t.apply(&p.Files[i])
@@ -82,6 +89,7 @@ func (p *Patch) Apply(read Read, limit int) (*Result, error) {
 func newTree(read Read, limit int) *tree {
 	return &tree{
 		read: read, first: map[string]state{}, now: map[string]state{},
+		leaves: map[string]bool{}, taken: map[string]bool{},
 		room: int64(limit), limit: int64(limit), budget: maxSearched,
 	}
 }
@@ -100,6 +108,23 @@ func (t *tree) get(path string) (state, error) {
 	return s, nil
 }
 
+// source is what a section takes a file from. In git's diffs that is the file
+// before the whole patch, whatever other sections make of it.
+func (t *tree) source(f *File) (state, error) {
+	now, err := t.get(f.Old)
+	if f.whole {
+		return t.first[f.Old], err
+	}
+	return now, err
+}
+
+// leave takes a file away, unless another section has put something in its place.
+func (t *tree) leave(f *File) {
+	if !f.whole || !t.taken[f.Old] {
+		t.now[f.Old] = state{}
+	}
+}
+
 // set says what a path is from now on, and counts what was made.
 func (t *tree) set(path string, s state, made bool) error {
 	if made {
@@ -108,7 +133,14 @@ func (t *tree) set(path string, s state, made bool) error {
 		}
 	}
 	t.now[path] = s
+	t.taken[path] = true
 	return nil
+}
+
+// isFree says whether a section may put a file where there may be one: it does
+// not count if it goes away by the same patch.
+func (t *tree) isFree(f *File, was state) bool {
+	return !was.there || f.whole && t.leaves[f.New] && !t.taken[f.New]
 }
 
 // apply applies a section.
@@ -139,7 +171,7 @@ func (t *tree) create(f *File, section *Section) error {
 	if err != nil {
 		return err
 	}
-	if was.there {
+	if !t.isFree(f, was) {
 		if section.Already = bytes.Equal(was.content, made.content); section.Already {
 			return nil
 		}
@@ -150,7 +182,7 @@ func (t *tree) create(f *File, section *Section) error {
 }
 
 func (t *tree) remove(f *File, section *Section) error {
-	was, err := t.get(f.Old)
+	was, err := t.source(f)
 	if err != nil {
 		return err
 	}
@@ -168,7 +200,8 @@ func (t *tree) remove(f *File, section *Section) error {
 		}
 		section.Notes = left.notes
 	}
-	return t.set(f.Old, state{}, false)
+	t.leave(f)
+	return nil
 }
 
 func (t *tree) modify(f *File, section *Section) error {
@@ -207,7 +240,7 @@ func (t *tree) modify(f *File, section *Section) error {
 
 // move renames or copies.
 func (t *tree) move(f *File, section *Section) error {
-	from, err := t.get(f.Old)
+	from, err := t.source(f)
 	if err != nil {
 		return err
 	}
@@ -216,7 +249,7 @@ func (t *tree) move(f *File, section *Section) error {
 		return err
 	}
 	switch {
-	case to.there && f.New != f.Old:
+	case f.New != f.Old && !t.isFree(f, to):
 		if section.Already = t.moved(f, from, to); section.Already {
 			return nil
 		}
@@ -237,9 +270,7 @@ func (t *tree) move(f *File, section *Section) error {
 		now.modeFrom = f.Old
 	}
 	if f.Kind == Renamed {
-		if err := t.set(f.Old, state{}, false); err != nil {
-			return err
-		}
+		t.leave(f)
 	}
 	return t.set(f.New, now, len(f.hunks) > 0 || f.binary != nil)
 }
@@ -291,56 +322,3 @@ func (t *tree) writes() []Write {
 	return writes
 }
 
-// applied takes a patch back, last section first, from files that it does not
-// fit: if that can be done, they are what it makes.
-func (p *Patch) applied(failed *tree) (*Result, bool) {
-	t := newTree(func(path string) ([]byte, bool, error) {
-		if s, ok := failed.first[path]; ok {
-			return s.content, s.there, nil
-		}
-		return failed.read(path)
-	}, int(failed.limit))
-	result := &Result{Already: true, Sections: make([]Section, len(p.Files))}
-	for i := len(p.Files) - 1; i >= 0; i-- {
-		f := &p.Files[i]
-		section := Section{Path: f.path(), Kind: f.Kind, Already: true}
-		if f.Kind == Renamed || f.Kind == Copied {
-			section.From = f.Old
-		}
-		if !t.takeBack(f) {
-			return nil, false
-		}
-		section.Added, section.Removed = f.counts()
-		result.Sections[i] = section
-	}
-	return result, true
-}
-
-// takeBack undoes a section.
-func (t *tree) takeBack(f *File) bool {
-	if f.binary != nil || f.blind {
-		return false
-	}
-	path := f.path()
-	was, err := t.get(path)
-	if err != nil || was.there == (f.Kind == Deleted) {
-		return false
-	}
-	undone, err := f.run(was.content, true, &t.budget)
-	if err != nil {
-		return false
-	}
-	before := state{content: undone.content, there: true}
-	switch f.Kind {
-	case Created:
-		return len(undone.content) == 0 && t.set(path, state{}, false) == nil
-	case Renamed, Copied:
-		old, err := t.get(f.Old)
-		if err != nil || old.there != (f.Kind == Copied) || old.there && !bytes.Equal(old.content, before.content) {
-			return false
-		}
-		return t.set(path, state{}, false) == nil && t.set(f.Old, before, true) == nil
-	default:
-		return t.set(path, before, true) == nil
-	}
-}

@@ -39,7 +39,7 @@ func (s *source) unified(strip *int) ([]File, error) {
 		if err := sec.name(parts); err != nil {
 			return nil, err
 		}
-		sec.crlf = s.crlf
+		sec.crlf, sec.whole = s.crlf, sec.git
 		files = append(files, sec.File)
 	}
 	return files, nil
