@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,17 +10,26 @@ import (
 
 	"envapi/core"
 	"envapi/internal/workspace/files"
+	"envapi/internal/workspace/find"
 	"envapi/internal/workspace/inside"
+	"envapi/internal/workspace/pack"
+	"envapi/internal/workspace/watch"
 )
-
-// rest is what of a tree other packages have yet to give.
-type rest struct{ core.FileTree }
 
 // folder is the folder of one environment, as core.FileTree has it.
 type folder struct {
-	rest
 	*files.Tree
-	root *inside.Root
+	*find.Finder
+	*pack.Packer
+	root    *inside.Root
+	watches *watch.Watches
+}
+
+var _ core.FileTree = (*folder)(nil)
+
+// Watch implements core.FileTree.
+func (f *folder) Watch(ctx context.Context, path string, recursive bool) (core.FileWatch, error) {
+	return f.watches.Watch(ctx, f.root, path, recursive)
 }
 
 // Close lets go of the folder; what is open in it goes on.
@@ -36,7 +46,11 @@ func (w *Workspaces) Files(id string, uid int, seen string) (core.FileTree, erro
 		return nil, failed("open the workspace "+id, err)
 	}
 	root := inside.NewRoot(d, uid, seen, namespacePath, filepath.Join(w.dir, id))
-	return &folder{Tree: w.files.Tree(id, root, uid), root: root}, nil
+	tree := w.files.Tree(id, root, uid)
+	return &folder{
+		Tree: tree, Finder: find.New(root, w.files.Known), Packer: pack.New(root, tree),
+		root: root, watches: w.watches,
+	}, nil
 }
 
 // namespacePath is where the folder is for commands in a namespace of their own, and

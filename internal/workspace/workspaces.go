@@ -32,6 +32,7 @@ import (
 
 	"envapi/core"
 	"envapi/internal/workspace/files"
+	"envapi/internal/workspace/watch"
 )
 
 const (
@@ -48,6 +49,7 @@ type Workspaces struct {
 	trash   *os.File
 	janitor *janitor
 	files   *files.Store
+	watches *watch.Watches
 	// counting holds a token for each folder that is being counted.
 	counting  chan struct{}
 	processes processes
@@ -116,6 +118,11 @@ func (w *Workspaces) start(parent string) error {
 	w.files, err = files.Open(parent, w.live, w.trash, func(id, name string) { w.janitor.add(id, name, nil) })
 	if err != nil {
 		w.janitor.stop()
+		return err
+	}
+	if w.watches, err = watch.Open(); err != nil {
+		w.janitor.stop()
+		_ = w.files.Close()
 	}
 	return err
 }
@@ -123,7 +130,7 @@ func (w *Workspaces) start(parent string) error {
 // Close stops emptying the trash; the next Open goes on with it.
 func (w *Workspaces) Close() error {
 	w.janitor.stop()
-	return errors.Join(w.files.Close(), w.live.Close(), w.trash.Close())
+	return errors.Join(w.watches.Close(), w.files.Close(), w.live.Close(), w.trash.Close())
 }
 
 // Path gives the path of an environment's folder on this host, or "" for what

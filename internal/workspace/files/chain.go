@@ -66,13 +66,14 @@ func (x *Txn) chainFor(at *inside.Place) (c *chain, isNew bool, err error) {
 
 // hang moves what a step puts to where it will be below the chain.
 func (x *Txn) hang(c *chain, s *step) error {
-	dir, err := x.dir, error(nil)
+	dir := x.dir
 	for i, name := range s.at.Missing {
 		if i == 0 {
 			name = c.name
 		}
 		parent := dir
-		dir, err = enter(parent, name)
+		next, err := enter(parent, name)
+		dir = next
 		if parent != x.dir {
 			err = join(err, errors.Join(parent.Sync(), parent.Close()))
 		}

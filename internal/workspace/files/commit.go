@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -127,6 +128,8 @@ func (c *commit) allow(ctx context.Context, change core.Change, at *inside.Place
 	switch {
 	case !at.Exists() && change.Put == nil:
 		return c.tree.NotFound(change.Path, at)
+	case !at.Exists() && strings.HasSuffix(change.Path, "/"):
+		return inside.Fault(change.Path, unix.EISDIR) // as open(2) says
 	case !at.Exists():
 		return nil
 	case at.Kind() == unix.S_IFDIR:

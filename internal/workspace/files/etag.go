@@ -76,7 +76,7 @@ func hashOf(ctx context.Context, f io.ReaderAt) (string, error) {
 		n, err := f.ReadAt(buffer[:], offset)
 		h.Write(buffer[:n])
 		offset += int64(n)
-		if err == io.EOF { //nolint:errorlint // io.ReaderAt's own word
+		if err == io.EOF {
 			return tagOf(h), nil
 		}
 		if err != nil {

@@ -29,13 +29,13 @@ type journal struct {
 // journalStep is a step, and how its directory is found again: by its path at that
 // time, as long as that leads to the same inode.
 type journalStep struct {
-	Op     string `json:"op"`
-	Name   string `json:"name"`
-	Path   []byte `json:"path"`
-	Dev    uint64 `json:"dev"`
-	Ino    uint64 `json:"ino"`
-	Target []byte `json:"target"`
-	Put    uint64 `json:"put,omitempty"`
+	Op     string   `json:"op"`
+	Name   string   `json:"name"`
+	Path   []byte   `json:"path"`
+	Dev    uint64   `json:"dev"`
+	Ino    uint64   `json:"ino"`
+	Target []byte   `json:"target"`
+	Put    identity `json:"put"`
 }
 
 // writeJournal makes the journal durable, before the first step.
@@ -60,7 +60,7 @@ func (x *Txn) writeJournal() error {
 		}
 		j.Steps = append(j.Steps, journalStep{
 			Op: s.op, Name: s.name, Path: []byte(strings.TrimSuffix(path, "/")),
-			Dev: key.dev, Ino: key.ino, Target: []byte(s.target), Put: s.ino,
+			Dev: key.dev, Ino: key.ino, Target: []byte(s.target), Put: s.put,
 		})
 	}
 	text, err := json.Marshal(j)
@@ -117,7 +117,7 @@ func (j *journal) steps(root *inside.Root) (steps []*step, lost int) {
 		}
 		at := &inside.Place{Dir: dir.Leaf, Name: string(said.Target), Path: string(said.Target)}
 		_ = dir.Dir.Close()
-		steps = append(steps, &step{op: said.Op, name: said.Name, at: at, target: at.Name, ino: said.Put})
+		steps = append(steps, &step{op: said.Op, name: said.Name, at: at, target: at.Name, put: said.Put})
 	}
 	return steps, lost
 }

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/internal/workspace/inside"
-	"envapi/sandbox/fsuser"
 )
 
 // recover undoes the transactions that a crash has interrupted, and takes away
@@ -61,11 +60,20 @@ func (s *Store) recoverTxn(id string, folder *os.File, name string) error {
 	if err != nil {
 		return err
 	}
+	live, err := openAt(s.live, id, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return nil // the environment is gone
+	}
+	if err != nil {
+		return err
+	}
 	uid := int(st.Uid)
 	if uid == os.Geteuid() {
 		uid = 0
 	}
-	return fsuser.Do(uid, uid, func() error {
+	root := inside.NewRoot(live, uid)
+	defer func() { _ = root.Close() }()
+	return root.As(func() error {
 		dir, err := openAt(folder, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 		if err != nil {
 			return err
@@ -75,7 +83,7 @@ func (s *Store) recoverTxn(id string, folder *os.File, name string) error {
 		if err != nil || j == nil {
 			return err
 		}
-		return s.undoJournal(id, dir, j, uid)
+		return undoJournal(id, dir, j, root)
 	})
 }
 
@@ -98,27 +106,15 @@ func readJournal(dir *os.File) (*journal, error) {
 	return j, json.Unmarshal(text, j)
 }
 
-func (s *Store) undoJournal(id string, dir *os.File, j *journal, uid int) error {
-	live, err := openAt(s.live, id, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
-	if errors.Is(err, unix.ENOENT) {
-		return nil // the environment is gone
-	}
-	if err != nil {
-		return err
-	}
-	root := inside.NewRoot(live, uid)
-	defer root.Close()
+func undoJournal(id string, dir *os.File, j *journal, root *inside.Root) error {
 	steps, lost := j.steps(root)
 	var failure error
 	for i := len(steps) - 1; i >= 0; i-- {
-		err := steps[i].undo(dir)
-		if err == nil {
-			err = unix.Syncfs(fd(dir))
-		}
-		failure = errors.Join(failure, err)
+		failure = errors.Join(failure, steps[i].undo(dir))
 		steps[i].at.Close()
 	}
 	slog.Default().Warn("a change of files that a crash interrupted was undone",
 		"environment", id, "changes", len(steps), "not_found_again", lost)
-	return failure
+	// Before the journal is thrown away.
+	return errors.Join(failure, unix.Syncfs(fd(dir)))
 }

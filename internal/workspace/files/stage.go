@@ -134,7 +134,7 @@ func (s *staged) copy(ctx context.Context, content io.Reader, limit int64) error
 			_ = unix.SyncFileRange(fd(s.file), begun, s.size-begun, unix.SYNC_FILE_RANGE_WRITE)
 			begun = s.size
 		}
-		if readErr == io.EOF { //nolint:errorlint // io.Reader's own word
+		if readErr == io.EOF {
 			s.tag = tagOf(h)
 			return nil
 		}
@@ -161,6 +161,7 @@ func (s *staged) settle(ctx context.Context) error {
 		if !errors.Is(err, unix.EAGAIN) || time.Now().After(deadline) {
 			return nil
 		}
+		s.tree.store.reached("busy")
 		select {
 		case <-time.After(settlePause):
 		case <-ctx.Done():

@@ -24,7 +24,24 @@ type step struct {
 	at     *inside.Place
 	target string // in at.Dir
 	over   bool
-	ino    uint64 // of what is put
+	put    identity // of what is put
+}
+
+// identity tells one thing on a file system from all others, also from one that has
+// got the number of an inode that is gone.
+type identity struct {
+	Ino  uint64 `json:"ino"`
+	Born int64  `json:"born,omitempty"` // ns since 1970; 0 where the file system does not say
+}
+
+func identityAt(dir *os.File, name string) (identity, error) {
+	var st unix.Statx_t
+	err := unix.Statx(fd(dir), name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &st)
+	id := identity{Ino: st.Ino}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		id.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return id, err
 }
 
 // look finds out what is put.
@@ -32,8 +49,8 @@ func (s *step) look(dir *os.File) error {
 	if s.op != opPut {
 		return nil
 	}
-	st, err := statAt(dir, s.name)
-	s.ino = st.Ino
+	put, err := identityAt(dir, s.name)
+	s.put = put
 	return err
 }
 
@@ -107,7 +124,7 @@ func (s *step) undo(dir *os.File) error {
 	if err := s.finishExchange(dir); err != nil {
 		return err
 	}
-	back, err := statAt(dir, s.name)
+	back, err := identityAt(dir, s.name)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
@@ -118,8 +135,8 @@ func (s *step) undo(dir *os.File) error {
 		}
 		return s.left(renameNew(dir, s.name, s.at.Dir, s.target))
 	}
-	there, err := statAt(s.at.Dir, s.target)
-	if errors.Is(err, unix.ENOENT) || err == nil && there.Ino != s.ino || held && back.Ino == s.ino {
+	there, err := identityAt(s.at.Dir, s.target)
+	if errors.Is(err, unix.ENOENT) || err == nil && there != s.put || held && back == s.put {
 		return nil // it was not made, or is somebody else's now
 	}
 	if err != nil {
@@ -137,7 +154,7 @@ func (s *step) giveBack(dir *os.File) error {
 	if err != nil {
 		return s.left(err)
 	}
-	if st, err := statAt(dir, s.name); err != nil || st.Ino == s.ino {
+	if came, err := identityAt(dir, s.name); err != nil || came == s.put {
 		return err
 	}
 	return exchange(dir, s.name, s.at.Dir, s.target) // it is somebody else's since
@@ -149,7 +166,7 @@ func (s *step) withdraw(dir *os.File) error {
 	if err != nil {
 		return s.left(err)
 	}
-	if st, err := statAt(dir, s.name); err != nil || st.Ino == s.ino {
+	if came, err := identityAt(dir, s.name); err != nil || came == s.put {
 		return err
 	}
 	return s.left(renameNew(dir, s.name, s.at.Dir, s.target)) // it is somebody else's since

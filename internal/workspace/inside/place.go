@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"envapi/core"
 )
 
 const (
@@ -103,14 +105,14 @@ func (r *Root) target(at string, p *Place) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	dir, _ := split(at)
 	if strings.HasPrefix(to, "/") {
 		rest, ok := r.below(to)
 		if !ok {
 			return "", unix.EXDEV
 		}
-		return rest, nil
+		dir, to = "", rest
 	}
-	dir, _ := split(at)
 	if strings.HasSuffix(at, "/") {
 		to += "/"
 	}
@@ -201,10 +203,10 @@ func (r *Root) directory(at string, missing bool) (*os.File, []string, error) {
 		at = "."
 	}
 	f, err := openPath(r.dir, at, unix.O_DIRECTORY)
-	if err == nil || !errors.Is(err, unix.EXDEV) && !(missing && errors.Is(err, unix.ENOENT)) {
-		return f, nil, err
+	if errors.Is(err, unix.EXDEV) || missing && errors.Is(err, unix.ENOENT) {
+		return r.walk(at, missing)
 	}
-	return r.walk(at, missing)
+	return f, nil, err
 }
 
 // walk does by itself what the kernel does not: it follows absolute links that lead
@@ -391,6 +393,11 @@ func (p *Place) OpenRegular(name string) (*os.File, error) {
 		return nil, err
 	}
 	f, err := reopen(p.Leaf, unix.O_RDONLY)
+	if errors.Is(err, unix.EAGAIN) {
+		return nil, core.Errorf(core.CodeUnavailable,
+			"cannot open %q now: a program holds a lease on it, which the kernel takes back within a minute; try again", name).
+			With("path", name).With("retry_after_ms", 1000).Because(err)
+	}
 	if err != nil {
 		return nil, Fault(name, err)
 	}

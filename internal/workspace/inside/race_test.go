@@ -1,0 +1,55 @@
+package inside_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"envapi/internal/workspace/inside"
+)
+
+// TestNothingOutsideIsFoundWhileNamesAreSwapped: a directory and a link that leads out
+// take each other's place all the time.
+func TestNothingOutsideIsFoundWhileNamesAreSwapped(t *testing.T) {
+	root, dir := newRoot(t)
+	outside := t.TempDir()
+	must(t, os.WriteFile(outside+"/file", []byte("outside"), 0o600))
+	must(t, os.Mkdir(dir+"/a", 0o700))
+	must(t, os.WriteFile(dir+"/a/file", []byte("inside"), 0o600))
+	must(t, os.Symlink(outside, dir+"/b"))
+	must(t, os.Symlink("/workspace/a", dir+"/c"))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, dir+"/a", unix.AT_FDCWD, dir+"/b", unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	found := 0
+	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); {
+		for _, path := range []string{"a/file", "c/file", "a/../a/file"} {
+			at, err := root.Locate(path, inside.Mode{Follow: true})
+			if err != nil {
+				continue
+			}
+			found++
+			if at.Exists() && !strings.HasPrefix(held(t, at.Leaf), dir+"/") {
+				t.Errorf("%q led to %q", path, held(t, at.Leaf))
+			}
+			at.Close()
+		}
+	}
+	close(stop)
+	<-stopped
+	if found == 0 {
+		t.Error("nothing was ever found")
+	}
+}
