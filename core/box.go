@@ -15,11 +15,8 @@ const startBound = 30 * time.Second
 
 // openBox opens a box for an environment.
 func (s *Service) openBox(ctx context.Context, env EnvironmentRecord) (sandbox.Box, error) {
-	if err := s.admit(ctx, env.Owner.Account); err != nil {
+	if err := s.usable(ctx, env); err != nil {
 		return nil, err
-	}
-	if s.Sandbox.NeedsUID() && env.HostUID == 0 {
-		return nil, unavailable("environment %q was made while the service ran as an ordinary user and cannot be used by the one that runs as root: run the service as it was, or make another environment", env.ID)
 	}
 	box, err := s.Sandbox.Open(ctx, sandbox.Spec{
 		ID:        env.ID,
@@ -32,6 +29,18 @@ func (s *Service) openBox(ctx context.Context, env EnvironmentRecord) (sandbox.B
 		return nil, unavailable("cannot open the sandbox of environment %q: try again; if it stays so, its operator finds the cause in the log", env.ID).Because(err)
 	}
 	return box, nil
+}
+
+// usable refuses an environment that the service, as it runs now, cannot keep apart
+// from others.
+func (s *Service) usable(ctx context.Context, env EnvironmentRecord) error {
+	if err := s.admit(ctx, env.Owner.Account); err != nil {
+		return err
+	}
+	if s.Sandbox.NeedsUID() && env.HostUID == 0 {
+		return unavailable("environment %q was made while the service ran as an ordinary user and cannot be used by the one that runs as root: run the service as it was, or make another environment", env.ID)
+	}
+	return nil
 }
 
 // admit refuses other accounts where the sandbox cannot keep accounts apart:

@@ -56,6 +56,7 @@ type diskWatch struct {
 	mu      sync.Mutex
 	watched map[string]*watched
 	known   map[string]known
+	rooms   map[string]*room   // what may still be written through the files API
 	mark    DiskUse            // the free space from which a fall is measured
 	low     map[string]DiskUse // while the disk is low: what each had before; else nil
 	share   DiskUse            // what each may take while it is
@@ -89,7 +90,7 @@ func (s *Service) watchDisk() *diskWatch {
 	d := &diskWatch{
 		service: s, ctx: ctx,
 		wake: make(chan struct{}, 1), turns: make(chan struct{}, diskCounts),
-		watched: map[string]*watched{}, known: map[string]known{},
+		watched: map[string]*watched{}, known: map[string]known{}, rooms: map[string]*room{},
 	}
 	d.working.Go(func() {
 		<-s.closing
@@ -152,6 +153,7 @@ func (d *diskWatch) forget(id string) {
 	}
 	delete(d.known, id)
 	delete(d.low, id)
+	delete(d.rooms, id)
 }
 
 func (d *diskWatch) run() {

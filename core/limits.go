@@ -24,6 +24,10 @@ type Limits struct {
 	// fills the disk is stopped. 0: a part of the disk (reserved).
 	FreeDiskBytes int64
 
+	// ETagBytes is up to which size a file's ETag is shown without being asked
+	// for, since it must be read for that. 0: 256 MiB.
+	ETagBytes int64
+
 	DefaultTimeout time.Duration // of a command, where the caller names none
 	MaxTimeout     time.Duration // of a command
 }
@@ -41,6 +45,7 @@ func (l Limits) check() error {
 		limitFiles:                  {l.Files, MinFiles},
 		"cpu_percent":               {int64(l.CPUPercent), 0},
 		"free_disk_bytes":           {l.FreeDiskBytes, 0},
+		"etag_bytes":                {l.ETagBytes, 0},
 		"default_timeout":           {int64(l.DefaultTimeout), 1},
 		"max_timeout":               {int64(l.MaxTimeout), 1},
 	} {

@@ -19,6 +19,9 @@ type place struct {
 	// passing is the state that the environment passes through, or nil. One
 	// call at a time sets it.
 	passing atomic.Pointer[EnvironmentState]
+	// passes counts the passing states: whoever opened the folder before one has
+	// another folder than who comes after it.
+	passes atomic.Int64
 	// gate is held for reading while a command is started and for writing by
 	// the passing call. It is only ever tried for reading: a start that finds
 	// it taken is refused, never held up.
@@ -104,6 +107,7 @@ func (p *place) pass(state EnvironmentState) error {
 		return busy(p.state())
 	}
 	p.gate.Lock()
+	p.passes.Add(1)
 	return nil
 }
 

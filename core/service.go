@@ -47,6 +47,7 @@ type Service struct {
 
 	disk     *diskWatch
 	drawing  turns      // of screens, by account
+	watches  watches    // of files, by account
 	defaults sync.Mutex // held while a default environment is looked for and made
 
 	mu     sync.Mutex

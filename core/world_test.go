@@ -335,3 +335,8 @@ func together(n int, do func(i int)) {
 func ptr[T any](v T) *T { return &v }
 
 func long(n int) string { return strings.Repeat("x", n) }
+
+// Files is for worlds over real folders.
+func (f *fakeFolders) Files(string, int, string) (core.FileTree, error) {
+	return nil, errors.New("the fake folders hold no files")
+}

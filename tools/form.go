@@ -10,6 +10,9 @@ import (
 const (
 	EventStream = "text/event-stream"
 	RawBytes    = "application/octet-stream"
+	Tar         = "application/x-tar"
+	Gzip        = "application/gzip"
+	Zstd        = "application/zstd"
 )
 
 // Form is another form in which REST answers an operation, for a request that

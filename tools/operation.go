@@ -41,11 +41,13 @@ type Operation struct {
 	Input      *jsonschema.Schema
 	Output     *jsonschema.Schema // nil where success has no content
 	OutputName string             // the name of Output's type, for the documents
+	RawBody    bool               // the body is bytes, and the fields stand in the query; see DefineUpload
 	Forms      []Form             // what REST answers instead where it is asked to; see Streamed
 
-	attach func(ctx context.Context, s *core.Service, c core.Caller, raw []byte) (*core.Attachment, error)
-	open   func(ctx context.Context, s *core.Service, c core.Caller, raw []byte) (*core.OutputStream, error)
-	call   func(ctx context.Context, s *core.Service, c core.Caller, raw []byte, defaults map[string]any) (any, error)
+	transfer Transfer
+	attach   func(ctx context.Context, s *core.Service, c core.Caller, raw []byte) (*core.Attachment, error)
+	open     func(ctx context.Context, s *core.Service, c core.Caller, raw []byte) (*core.OutputStream, error)
+	call     func(ctx context.Context, s *core.Service, c core.Caller, raw []byte, defaults map[string]any) (any, error)
 }
 
 // Hints tell an assistant's client how careful it must be. All four are

@@ -12,6 +12,7 @@ const (
 	environments = "environments"
 	commands     = "commands"
 	shells       = "shells"
+	files        = "files"
 	service      = "service"
 )
 
@@ -20,6 +21,7 @@ var Nouns = map[string]string{
 	environments: "Isolated workspaces: a folder that survives restarts, in which commands run contained.",
 	commands:     "Programs that run, or ran, in an environment, and their output.",
 	shells:       "Shells that live on between calls, and their terminals.",
+	files:        "The files of an environment's workspace. Paths are relative to it, and never lead out.",
 	service:      "The service itself, as its callers see it.",
 }
 
@@ -29,7 +31,7 @@ const Management = "management"
 // Operations is the table: every operation that exists, in the order of the
 // documents. No route and no tool is registered anywhere else.
 func Operations() []Operation {
-	return slices.Concat(environmentRows(), commandRows(), shellRows(), serviceRows())
+	return slices.Concat(environmentRows(), commandRows(), shellRows(), fileRows(), serviceRows())
 }
 
 func environmentRows() []Operation {

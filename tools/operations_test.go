@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	snakeCase = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+	snakeCase = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`)
 	inBraces  = regexp.MustCompile(`\{([^}]*)\}`)
 )
 
@@ -30,7 +30,7 @@ func TestRows(t *testing.T) {
 			if !slices.Contains(core.AllScopes, op.Scope) {
 				t.Errorf("the scope %q does not exist", op.Scope)
 			}
-			if op.NoTool == "" && op.Hints.ReadOnly != (op.Method == http.MethodGet) {
+			if op.NoTool == "" && op.Hints.ReadOnly != (op.Method == http.MethodGet || op.Name == "search_files") {
 				t.Error("GET and the read-only hint do not agree")
 			}
 			if op.Hints.ReadOnly && (op.Hints.Destructive || !op.Hints.Idempotent || op.Hints.OpenWorld) {
@@ -39,11 +39,18 @@ func TestRows(t *testing.T) {
 			if op.Method != http.MethodGet && op.Scope == core.ScopeEnvironmentsRead {
 				t.Errorf("%s is enough, which is for those who only look", op.Scope)
 			}
+			if !op.Hints.ReadOnly && op.Noun == files && op.Scope != core.ScopeFilesWrite {
+				t.Errorf("what changes files needs %s, not %s", core.ScopeFilesWrite, op.Scope)
+			}
 			if op.Method != http.MethodGet && (op.Noun == "commands" || op.Noun == "shells") && op.Scope != core.ScopeExec {
 				t.Errorf("what runs, signals or types needs %s, not %s", core.ScopeExec, op.Scope)
 			}
-			if op.Hints.ReadOnly && op.Scope != core.ScopeEnvironmentsRead {
-				t.Errorf("reading needs %s, not %s", core.ScopeEnvironmentsRead, op.Scope)
+			reads := core.ScopeEnvironmentsRead
+			if op.Noun == files {
+				reads = core.ScopeFilesRead
+			}
+			if op.Hints.ReadOnly && op.Scope != reads {
+				t.Errorf("reading needs %s, not %s", reads, op.Scope)
 			}
 			for _, code := range op.Errors {
 				if slices.Contains(CommonErrors, code) {

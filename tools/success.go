@@ -10,6 +10,10 @@ const (
 	NoContent                    // done, and there is nothing to say
 	DoneOrGoesOn                 // done, or the output says that it goes on
 	Attached                     // a connection that stays open, both ways
+	DoneOrMade                   // done; the output says whether there is something new
+	Content                      // the bytes of a file
+	Archive                      // bytes that are written as they are made
+	Feed                         // events, as they happen
 )
 
 // Success says what success looks like: its kind, and for an output where it
@@ -18,6 +22,7 @@ type Success struct {
 	Kind     Kind
 	location func(output any) string
 	goesOn   func(output any) bool
+	made     func(output any) bool
 }
 
 // Location gives the path of the thing that a Created output describes, or "".
@@ -30,6 +35,12 @@ func (s Success) Location(output any) string {
 
 // GoesOn says whether what the output describes has not ended yet.
 func (s Success) GoesOn(output any) bool { return s.goesOn != nil && s.goesOn(output) }
+
+// Made says whether what the output describes is new.
+func (s Success) Made(output any) bool { return s.made != nil && s.made(output) }
+
+// IsTransfer says whether the answer is no JSON but bytes or events.
+func (s Success) IsTransfer() bool { return s.Kind == Content || s.Kind == Archive || s.Kind == Feed }
 
 func done() Success      { return Success{Kind: Done} }
 func noContent() Success { return Success{Kind: NoContent} }

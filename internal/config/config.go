@@ -59,6 +59,8 @@ type Config struct {
 	MaxCommandTimeout         time.Duration `env:"MAX_COMMAND_TIMEOUT_MS" default:"86400000" min:"1" max:"86400000" doc:"The longest timeout_ms that a command may name."`
 	MaxOutputLogBytes         int64         `env:"MAX_OUTPUT_LOG_BYTES" default:"67108864" min:"65536" max:"1099511627776" doc:"How much output of a command is kept: the first half and the last half of this."`
 
+	ETagMaxBytes int64 `env:"ETAG_MAX_BYTES" default:"268435456" min:"1" max:"1125899906842624" doc:"Up to which size the ETag of a file is given without being asked for, since all of the file must be read for it. Above, etag: true asks for it."`
+
 	LogLevel  Level  `env:"LOG_LEVEL" default:"info" allowed:"debug, info, warn or error" doc:"What is logged, on standard error."`
 	LogFormat string `env:"LOG_FORMAT" default:"text" allowed:"text or json" doc:"How it is logged."`
 }
@@ -93,6 +95,7 @@ func (c Config) Limits() core.Limits {
 		DiskBytes:              c.MaxDiskBytes,
 		Files:                  c.MaxFiles,
 		FreeDiskBytes:          c.MinFreeDiskBytes,
+		ETagBytes:              c.ETagMaxBytes,
 		DefaultTimeout:         c.CommandTimeout,
 		MaxTimeout:             c.MaxCommandTimeout,
 	}

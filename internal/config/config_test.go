@@ -89,7 +89,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		"ENVAPI_COMMAND_PATH=/a:/b", "ENVAPI_UID_RANGE=300000-300009", "ENVAPI_PUBLIC_URL=https://e.test:8443", "ENVAPI_ALLOWED_HOSTS=a.test,b.test:1",
 		"ENVAPI_MAX_ENVIRONMENTS_PER_ACCOUNT=4", "ENVAPI_MAX_ENVIRONMENTS_PER_PROFILE=3", "ENVAPI_MAX_SHELLS=6", "ENVAPI_MAX_RUNNING_COMMANDS=2", "ENVAPI_MAX_PROCESSES=17",
 		"ENVAPI_MAX_MEMORY_BYTES=67108864", "ENVAPI_MAX_CPU_PERCENT=150", "ENVAPI_MAX_DISK_BYTES=1048576", "ENVAPI_MAX_FILES=16", "ENVAPI_MIN_FREE_DISK_BYTES=1",
-		"ENVAPI_COMMAND_TIMEOUT_MS=5", "ENVAPI_MAX_COMMAND_TIMEOUT_MS=6", "ENVAPI_MAX_OUTPUT_LOG_BYTES=65536",
+		"ENVAPI_COMMAND_TIMEOUT_MS=5", "ENVAPI_MAX_COMMAND_TIMEOUT_MS=6", "ENVAPI_MAX_OUTPUT_LOG_BYTES=65536", "ENVAPI_ETAG_MAX_BYTES=7",
 		"ENVAPI_LOG_LEVEL=debug", "ENVAPI_LOG_FORMAT=json")
 	s.Root = true
 	got, err := Load(s)
@@ -103,7 +103,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		CommandPath: "/a:/b", UIDRange: UIDRange{300000, 300009}, PublicURL: "https://e.test:8443", AllowedHosts: []string{"a.test", "b.test:1"},
 		MaxEnvironmentsPerAccount: 4, MaxEnvironmentsPerProfile: 3, MaxShells: 6, MaxRunningCommands: 2, MaxProcesses: 17,
 		MaxMemoryBytes: 64 << 20, MaxCPUPercent: 150, MaxDiskBytes: 1 << 20, MaxFiles: 16, MinFreeDiskBytes: 1,
-		CommandTimeout: 5 * time.Millisecond, MaxCommandTimeout: 6 * time.Millisecond, MaxOutputLogBytes: 65536,
+		CommandTimeout: 5 * time.Millisecond, MaxCommandTimeout: 6 * time.Millisecond, MaxOutputLogBytes: 65536, ETagMaxBytes: 7,
 		LogLevel: Level(slog.LevelDebug), LogFormat: "json",
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -112,7 +112,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	if got.UIDs() != (core.UIDRange{First: 300000, End: 300010}) {
 		t.Errorf("uids %+v", got.UIDs())
 	}
-	if l := got.Limits(); l.MemoryBytes != 64<<20 || l.CPUPercent != 150 || l.DiskBytes != 1<<20 || l.Files != 16 || l.FreeDiskBytes != 1 {
+	if l := got.Limits(); l.MemoryBytes != 64<<20 || l.CPUPercent != 150 || l.DiskBytes != 1<<20 || l.Files != 16 || l.FreeDiskBytes != 1 || l.ETagBytes != 7 {
 		t.Errorf("limits %+v", l)
 	}
 	if len(s.Environ)-2 != len(fields) {

@@ -20,10 +20,11 @@ Every operation, with its fields, answers and failures. The same as an OpenAPI 3
 ## Requests
 
 - **Token.** Every route under ` + "`/v1`" + ` needs one ` + "`Authorization: Bearer TOKEN`" + ` header with a token from keyring. Without a good one the answer is 401, whether the route exists or not. A token in the query is refused.
-- **Fields.** What stands in braces in a path is a field. With GET and DELETE the other fields stand in the query, each once; with POST and PATCH in the body, one JSON object in UTF-8 with ` + "`Content-Type: application/json`" + `. Where every field may be left out, so may the body.
+- **Fields.** What stands in braces in a path is a field. With GET and DELETE the other fields stand in the query, each once; with POST and PATCH in the body; with PUT, whose body is bytes, in the query. A body of fields is one JSON object in UTF-8 with ` + "`Content-Type: application/json`" + `. Where every field may be left out, so may the body.
 - **Strictness.** An unknown field, a field given twice, a wrong type and a value out of range are refused by name. An integer is written with digits only. An optional field that is null is left out.
 - **Idempotency.** The field ` + "`idempotency_key`" + ` may also stand in the header ` + "`Idempotency-Key`" + `.
-- **Size.** A body has at most %d bytes.
+- **Conditions.** The fields ` + "`if_match`" + ` and ` + "`if_none_match`" + `, which are strings, may also stand in the headers ` + "`If-Match`" + ` and ` + "`If-None-Match`" + `, where ETags are in quotes; in JSON they have none. Weak ones match nothing.
+- **Size.** A body of fields has at most %d bytes; that of a PUT any number, as long as it does not stand still for two minutes.
 - **Web pages.** A request whose ` + "`Host`" + ` or ` + "`Origin`" + ` names a site that is not the service's own is refused. An ` + "`Origin`" + ` on a loopback address is accepted with any port: only a program of the caller's own machine, such as an MCP inspector, can serve such a page, and without a token it can do nothing. No answer allows a browser to show it to another origin (there is no CORS).
 
 ## Answers
@@ -84,6 +85,13 @@ func (p *page) operation(op tools.Operation) {
 		p.table(rows)
 	}
 	p.line("Answers %s. Fails with %s.\n", answers(op), code(openapi.Codes(op)))
+	if headers := openapi.Headers(op); len(headers) > 0 {
+		p.line("| header | meaning |\n|---|---|")
+		for _, name := range slices.Sorted(maps.Keys(headers)) {
+			p.line("| `%s` | %s |", name, headers[name])
+		}
+		p.line("")
+	}
 	if op.NoTool != "" {
 		p.line("There is no tool of this name: %s.\n", op.NoTool)
 	}
@@ -108,7 +116,7 @@ func placeIn(op tools.Operation) func(string) string {
 		switch {
 		case strings.Contains(op.Path, "{"+name+"}"):
 			return "path"
-		case op.Method == http.MethodGet || op.Method == http.MethodDelete:
+		case op.Method == http.MethodGet || op.Method == http.MethodDelete || op.RawBody:
 			return "query"
 		case name == "idempotency_key":
 			return "body or header"
@@ -127,6 +135,14 @@ func answers(op tools.Operation) string {
 		return "201 with `Location` and " + typeLink(op.OutputName)
 	case tools.Attached:
 		return "101: it goes on as a WebSocket"
+	case tools.DoneOrMade:
+		return "200, or 201 where there was none, with `ETag` and " + typeLink(op.OutputName)
+	case tools.Content:
+		return "200 with the bytes and `ETag`, 206 with a range, or 304"
+	case tools.Archive:
+		return "200 with the archive, and the trailer `Envapi-Skipped`"
+	case tools.Feed:
+		return "200 with events"
 	case tools.DoneOrGoesOn:
 		return "200, or 202 while it goes on, with " + typeLink(op.OutputName)
 	default:

@@ -29,6 +29,12 @@ func operation(op tools.Operation) object {
 	if parameters := parameters(op); len(parameters) > 0 {
 		description["parameters"] = parameters
 	}
+	if op.RawBody {
+		description["requestBody"] = object{
+			"required": true,
+			"content":  object{"*/*": object{"schema": object{"type": "string", "description": "The bytes."}}},
+		}
+	}
 	if body := Body(op); body != nil {
 		description["requestBody"] = object{
 			"required": len(body.Required) > 0,
@@ -41,7 +47,7 @@ func operation(op tools.Operation) object {
 // Body gives the schema of an operation's body, or nil where it has none:
 // Input without what stands in the path.
 func Body(op tools.Operation) *jsonschema.Schema {
-	if op.Method == http.MethodGet || op.Method == http.MethodDelete {
+	if op.Method == http.MethodGet || op.Method == http.MethodDelete || op.RawBody {
 		return nil
 	}
 	body := op.Input.CloneSchemas()
@@ -77,9 +83,15 @@ func parameters(op tools.Operation) []object {
 	return append(list, headers(op)...)
 }
 
-// headers describes the headers that the forms of an operation understand.
+// headers describes the headers that an operation and its forms understand.
 func headers(op tools.Operation) []object {
 	var list []object
+	for _, name := range slices.Sorted(maps.Keys(Headers(op))) {
+		list = append(list, object{
+			"name": name, "in": "header", "required": false, "schema": object{"type": "string"},
+			"description": Headers(op)[name],
+		})
+	}
 	for _, form := range op.Forms {
 		for _, name := range slices.Sorted(maps.Keys(form.Headers)) {
 			list = append(list, object{
@@ -89,6 +101,23 @@ func headers(op tools.Operation) []object {
 		}
 	}
 	return list
+}
+
+// Headers gives the headers of a request that an operation understands beside the
+// fields that may stand in some, with what each does.
+func Headers(op tools.Operation) map[string]string {
+	headers := map[string]string{}
+	for field, name := range map[string]string{"if_match": "If-Match", "if_none_match": "If-None-Match"} {
+		if p := op.Input.Properties[field]; p != nil && p.Type == "string" {
+			headers[name] = "The field " + field + ", with each ETag in quotes. Not both."
+		}
+	}
+	if op.Success.Kind == tools.Content {
+		headers["If-Match"] = "ETags in quotes; where the file has none of them the answer is 412."
+		headers["Range"] = "One range of bytes: from-to, from- or -length. Several are answered as none."
+		headers["If-Range"] = "An ETag in quotes; the range is ignored where the file has another by now."
+	}
+	return headers
 }
 
 func parameter(name, in string, required bool, schema *jsonschema.Schema) object {
@@ -111,6 +140,10 @@ func responses(op tools.Operation) object {
 	}
 	for status, names := range codes {
 		answers[strconv.Itoa(status)] = refused(strings.Join(names, ", "))
+	}
+	if op.Success.Kind == tools.Content {
+		answers["206"] = part(tools.Form{MediaType: tools.RawBytes, Description: "The bytes."})
+		answers["304"] = object{"description": "The file is what it was."}
 	}
 	for _, form := range op.Forms {
 		if form.MediaType == tools.RawBytes {
@@ -161,6 +194,8 @@ func Statuses(op tools.Operation) []int {
 		return []int{http.StatusNoContent}
 	case tools.Attached:
 		return []int{http.StatusSwitchingProtocols}
+	case tools.DoneOrMade:
+		return []int{http.StatusOK, http.StatusCreated}
 	case tools.DoneOrGoesOn:
 		return []int{http.StatusOK, http.StatusAccepted}
 	default:
@@ -182,10 +217,34 @@ func success(op tools.Operation, status int) object {
 		}
 		answer["content"] = content
 	}
+	if media := Media(op.Success.Kind); media != nil {
+		content := object{}
+		for _, name := range media {
+			content[name] = object{"schema": object{"type": "string", "description": "The bytes, or the events."}}
+		}
+		answer["content"] = content
+	}
+	if op.RawBody && op.Success.Kind == tools.DoneOrMade || op.Success.Kind == tools.Content {
+		answer["headers"] = object{"ETag": object{"description": "The tag of the content, in quotes.", "schema": object{"type": "string"}}}
+		return answer
+	}
 	if status == http.StatusCreated {
 		answer["headers"] = object{"Location": object{"description": "Where the new thing is.", "schema": object{"type": "string"}}}
 	}
 	return answer
+}
+
+// Media gives the media types of answers that are no JSON.
+func Media(kind tools.Kind) []string {
+	switch kind {
+	case tools.Content:
+		return []string{tools.RawBytes}
+	case tools.Archive:
+		return []string{tools.Gzip, tools.Tar, tools.Zstd}
+	case tools.Feed:
+		return []string{tools.EventStream}
+	}
+	return nil
 }
 
 func reference(name string) object { return object{"$ref": "#/components/schemas/" + name} }

@@ -73,6 +73,9 @@ func New(c Config) http.Handler {
 		if op.Success.Kind == tools.Attached {
 			serve = h.attach(op)
 		}
+		if op.Success.IsTransfer() || op.RawBody {
+			serve = h.transfer(op)
+		}
 		h.mux.Handle(op.Method+" "+op.Path, endpoint{op.Name, op.Method + " " + op.Path, serve, h})
 	}
 	return h

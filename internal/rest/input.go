@@ -20,7 +20,9 @@ import (
 )
 
 // headerFields are the input fields that stand in a header.
-var headerFields = map[string]string{"idempotency_key": "Idempotency-Key"}
+var headerFields = map[string]string{
+	"idempotency_key": "Idempotency-Key", "if_match": "If-Match", "if_none_match": "If-None-Match",
+}
 
 // readInput makes one JSON object of what a request says in its path, its
 // headers, and its query or its body. A field that is named in two places
@@ -37,7 +39,7 @@ func readInput(w http.ResponseWriter, r *http.Request, op tools.Operation) ([]by
 	if body == nil {
 		return object(members, []byte("{}")), nil
 	}
-	if inQuery(op.Method) {
+	if inQuery(op) {
 		return nil, core.Errorf(core.CodeInvalidArgument, "cannot take a body with %s: fields go into the query", op.Method)
 	}
 	if body[0] != '{' {
@@ -46,9 +48,11 @@ func readInput(w http.ResponseWriter, r *http.Request, op tools.Operation) ([]by
 	return object(members, body), nil
 }
 
-// inQuery says whether the fields of a method stand in the query, not in a
+// inQuery says whether the fields of an operation stand in the query, not in a
 // body.
-func inQuery(method string) bool { return method == http.MethodGet || method == http.MethodDelete }
+func inQuery(op tools.Operation) bool {
+	return op.Method == http.MethodGet || op.Method == http.MethodDelete || op.RawBody
+}
 
 // outside gives the members that stand outside the body, each as JSON.
 func outside(r *http.Request, op tools.Operation) ([][]byte, error) {
@@ -68,10 +72,13 @@ func outside(r *http.Request, op tools.Operation) ([][]byte, error) {
 		if op.Input.Properties[name] == nil || len(values) == 0 {
 			continue
 		}
-		if len(values) > 1 {
+		if len(values) > 1 && name == "idempotency_key" {
 			return nil, invalid(name, "cannot take the header %s: it is given twice", header)
 		}
-		if err := add(name, values[0]); err != nil {
+		if op.Input.Properties[name].Type != "string" {
+			return nil, invalid(name, "cannot take the header %s here: give the field %s", header, name)
+		}
+		if err := add(name, strings.Join(values, ",")); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +99,7 @@ func readQuery(r *http.Request, op tools.Operation) (url.Values, error) {
 	}
 	for name, values := range query {
 		switch {
-		case !inQuery(op.Method):
+		case !inQuery(op):
 			return nil, invalid(name, "cannot take the field %q from the query: with %s, fields go into the JSON body", name, op.Method)
 		case len(values) > 1:
 			return nil, invalid(name, "cannot take the field %q: it is given twice", name)

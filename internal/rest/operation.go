@@ -42,6 +42,10 @@ func succeed(w http.ResponseWriter, s tools.Success, output any) error {
 	case tools.Created:
 		w.Header().Set("Location", s.Location(output))
 		return writeJSON(w, http.StatusCreated, output)
+	case tools.DoneOrMade:
+		if s.Made(output) {
+			return writeJSON(w, http.StatusCreated, output)
+		}
 	case tools.DoneOrGoesOn:
 		if s.GoesOn(output) {
 			return writeJSON(w, http.StatusAccepted, output)

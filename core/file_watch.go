@@ -1,0 +1,77 @@
+package core
+
+import (
+	"context"
+	"sync"
+)
+
+// maxWatches is how many watches of an account are open at one time: each has a
+// descriptor and a queue of the kernel's.
+const maxWatches = 64
+
+// watches counts the watches of accounts. The zero value is none.
+type watches struct {
+	mu   sync.Mutex
+	some map[string]int
+}
+
+func (w *watches) enter(account string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.some[account] >= maxWatches {
+		return Errorf(CodeRateLimited, "cannot watch more than %d directories at one time: end a watch first", maxWatches).
+			With("retry_after_ms", retryAfter.Milliseconds())
+	}
+	if w.some == nil {
+		w.some = map[string]int{}
+	}
+	w.some[account]++
+	return nil
+}
+
+func (w *watches) leave(account string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.some[account]--; w.some[account] == 0 {
+		delete(w.some, account)
+	}
+}
+
+// watching is a watch that is counted.
+type watching struct {
+	FileWatch
+	end func()
+}
+
+// Close ends the watch.
+func (w *watching) Close() error {
+	err := w.FileWatch.Close()
+	w.end()
+	return err
+}
+
+// WatchFiles tells of changes below a directory from now on. The caller must close
+// it. It fails with `rate_limited` and the codes of paths.
+func (s *Service) WatchFiles(ctx context.Context, c Caller, in WatchFilesInput) (FileWatch, error) {
+	if err := checkNUL("path", in.Path); err != nil {
+		return nil, err
+	}
+	f, err := s.readFolder(ctx, c, in.EnvironmentID)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.watches.enter(c.Account); err != nil {
+		f.Close()
+		return nil, err
+	}
+	end := sync.OnceFunc(func() {
+		s.watches.leave(c.Account)
+		f.Close()
+	})
+	watch, err := f.Watch(ctx, in.Path, value(in.Recursive, true))
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return &watching{watch, end}, nil
+}
