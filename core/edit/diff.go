@@ -3,6 +3,7 @@ package edit
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -27,16 +28,41 @@ func Diff(path string, before, after []byte, limit int) string {
 	if bytes.Equal(before, after) {
 		return ""
 	}
+	a, b := quoted("a/"+path), quoted("b/"+path)
 	if isBinary(before) || isBinary(after) {
-		return fmt.Sprintf("Binary files a/%s and b/%s differ\n", path, path)
+		return fmt.Sprintf("Binary files %s and %s differ\n", a, b)
 	}
 	if bytes.Count(before, []byte("\n"))+bytes.Count(after, []byte("\n")) > maxDiffLines {
-		return cut(oneHunk(path, before, after, limit), limit)
+		return cut(oneHunk(a, b, before, after, limit), limit)
 	}
-	text := diff.Diff("a/"+path, before, "b/"+path, after)
-	// The library's first line is what diff -r says; git's readers want none.
+	text := diff.Diff(a, before, b, after)
+	// The library's first line is what diff -r says; readers of git's want none.
 	_, text, _ = bytes.Cut(text, []byte("\n"))
 	return cut(text, limit)
+}
+
+// quoted is a name as git writes it: where it holds what would not stand in a
+// line, in quotes with escapes.
+func quoted(name string) string {
+	var out strings.Builder
+	plain := true
+	for _, c := range []byte(name) {
+		switch {
+		case c == '"' || c == '\\':
+			out.WriteByte('\\')
+			out.WriteByte(c)
+			plain = false
+		case c < ' ' || c == 0x7F:
+			fmt.Fprintf(&out, `\%03o`, c)
+			plain = false
+		default:
+			out.WriteByte(c)
+		}
+	}
+	if plain {
+		return name
+	}
+	return `"` + out.String() + `"`
 }
 
 // isBinary is git's question: whether there is a NUL in the first 8000 bytes.
@@ -57,7 +83,7 @@ func cut(text []byte, limit int) string {
 
 // oneHunk is a diff with all that is between the first change and the last, of
 // which no more is written than is shown.
-func oneHunk(path string, before, after []byte, limit int) []byte {
+func oneHunk(a, b string, before, after []byte, limit int) []byte {
 	head := commonLines(before, after)
 	tail := commonTail(before[head:], after[head:])
 	start := head
@@ -71,7 +97,7 @@ func oneHunk(path string, before, after []byte, limit int) []byte {
 	trail := before[len(before)-tail : end]
 	line := lineOf(before, start)
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "--- a/%s\n+++ b/%s\n@@ -%d,%d +%d,%d @@\n", path, path,
+	fmt.Fprintf(&out, "--- %s\n+++ %s\n@@ -%d,%d +%d,%d @@\n", a, b,
 		line, countLines(before[start:end]), line, countLines(after[start:len(after)-tail])+countLines(trail))
 	for _, part := range []struct {
 		mark byte

@@ -19,9 +19,9 @@ import (
 	"envapi/core/exact"
 )
 
-// maxWork is how many bytes all edits of a call may look through together: 256
-// passes over a file of 16 MiB, some seconds at worst.
-const maxWork = 4 << 30
+// maxWork is how many bytes all edits of a call may look through together: 32
+// passes over a file of 16 MiB, ten seconds at worst and commonly less than one.
+const maxWork = 512 << 20
 
 // maxLines is how many line numbers an AmbiguousError lists.
 const maxLines = 20

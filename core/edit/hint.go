@@ -20,12 +20,31 @@ func explain(content []byte, old string) ([]Line, string) {
 	}
 	content = content[:min(len(content), maxExplained)]
 	nearest, divergence := nearestLines(content, old)
-	for _, kind := range []func([]byte, string) string{otherSpelling, otherLook} {
-		if hint := kind(content, old); hint != "" {
-			return nearest, hint
+	for _, kind := range []func([]byte, string) (string, int){otherSpelling, otherLook} {
+		if hint, line := kind(content, old); hint != "" {
+			return withFirst(nearest, lineNumbered(content, line)), hint
 		}
 	}
 	return nearest, divergence
+}
+
+// withFirst puts the line that was meant before those that are like it.
+func withFirst(nearest []Line, meant Line) []Line {
+	lines := []Line{meant}
+	for _, l := range nearest {
+		if l.Number != meant.Number && len(lines) < maxNearest {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+func lineNumbered(content []byte, number int) Line {
+	at := 0
+	for range number - 1 {
+		at = min(len(content), lineEnd(content, at)+1)
+	}
+	return Line{Number: number, Text: shown(content[at:lineEnd(content, at)]), Score: 1}
 }
 
 func utf16Name(content []byte) string {
@@ -40,8 +59,8 @@ func utf16Name(content []byte) string {
 
 var unescaped = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\r`, "\r", `\"`, `"`, `\'`, `'`, `\\`, `\`)
 
-// otherSpelling finds the text written another way.
-func otherSpelling(content []byte, old string) string {
+// otherSpelling finds the text written another way, and the line where.
+func otherSpelling(content []byte, old string) (hint string, line int) {
 	lf := strings.ReplaceAll(old, "\r\n", "\n")
 	for _, other := range []struct{ text, hint string }{
 		{unescaped.Replace(old), `it stands there with real line ends, tabs or quotes, where the text has them as two characters (\n, \t, \")`},
@@ -56,14 +75,15 @@ func otherSpelling(content []byte, old string) string {
 			continue
 		}
 		if found, _ := find(content, []byte(other.text), false); len(found) > 0 {
-			return fmt.Sprintf("%s (line %d)", other.hint, lineOf(content, found[0]))
+			line := lineOf(content, found[0])
+			return fmt.Sprintf("%s (line %d)", other.hint, line), line
 		}
 	}
-	return ""
+	return "", 0
 }
 
 // otherLook finds a text that differs only in something that is hard to see.
-func otherLook(content []byte, old string) string {
+func otherLook(content []byte, old string) (hint string, line int) {
 	for _, look := range []struct {
 		in   string
 		as   func([]byte) []byte
@@ -81,10 +101,11 @@ func otherLook(content []byte, old string) string {
 		}
 		seen := look.as(content)
 		if found, _ := find(seen, text, false); len(found) > 0 {
-			return fmt.Sprintf("it differs only in %s from what begins in line %d", look.in, look.line(seen, found[0]))
+			line := look.line(seen, found[0])
+			return fmt.Sprintf("it differs only in %s from what begins in line %d", look.in, line), line
 		}
 	}
-	return ""
+	return "", 0
 }
 
 func lineOf(content []byte, at int) int { return 1 + bytes.Count(content[:at], []byte("\n")) }

@@ -3,7 +3,6 @@ package patch
 import (
 	"bytes"
 	"fmt"
-	"sort"
 )
 
 // maxAnchors is how many lines like an anchor are told apart.
@@ -72,32 +71,38 @@ func (t *text) behind(h *hunk, old []byte, lines []int) (spot, string) {
 // those that hold it.
 func (t *text) like(anchor string, from int) []int {
 	want := []byte(anchor)
-	var levels [4][]int
+	var levels [unlike + 1][]int
 	for at := from; at < len(t.content); {
 		end := lineEnd(t.content, at)
-		line := bytes.TrimSuffix(t.content[at:end], []byte("\r"))
-		solid := bytes.TrimSpace(line)
-		level := -1
-		switch {
-		case bytes.Equal(line, want):
-			level = 0
-		case bytes.Equal(solid, want):
-			level = 1
-		case bytes.HasPrefix(solid, want):
-			level = 2
-		case bytes.Contains(solid, want):
-			level = 3
-		}
-		if level >= 0 && len(levels[level]) < maxAnchors {
+		level := likeness(bytes.TrimSuffix(t.content[at:end], []byte("\r")), want)
+		if len(levels[level]) < maxAnchors {
 			levels[level] = append(levels[level], at)
 		}
 		at = end + 1
 	}
-	for _, lines := range levels {
+	for _, lines := range levels[:unlike] {
 		if len(lines) > 0 {
-			sort.Ints(lines)
 			return lines
 		}
 	}
 	return nil
+}
+
+// unlike is the likeness of lines that have nothing of an anchor.
+const unlike = 4
+
+// likeness says how like a line is to an anchor; 0 is the same.
+func likeness(line, anchor []byte) int {
+	solid := bytes.TrimSpace(line)
+	switch {
+	case bytes.Equal(line, anchor):
+		return 0
+	case bytes.Equal(solid, anchor):
+		return 1
+	case bytes.HasPrefix(solid, anchor):
+		return 2
+	case bytes.Contains(solid, anchor):
+		return 3
+	}
+	return unlike
 }

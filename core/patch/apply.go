@@ -29,6 +29,9 @@ func (f *File) run(content []byte, back bool, budget *int64) (change, error) {
 			old, put, start = put, old, h.newStart
 		}
 		s, reason := t.locate(h, old, start)
+		if back && len(old) == 0 && len(content) > 0 {
+			reason = "nothing is to be seen of lines that were taken out"
+		}
 		if reason == "" {
 			put, reason = t.joined(h, s, put)
 		}
@@ -156,6 +159,9 @@ func (f *File) modify(content []byte, limit int64, budget *int64) (outcome, erro
 		return f.binary.apply(f.path(), content, limit)
 	}
 	forth, err := f.run(content, false, budget)
+	if err == nil && len(f.hunks) > 0 && bytes.Equal(forth.content, content) {
+		return outcome{content: content, already: true}, nil
+	}
 	if err == nil && (forth.strict || len(f.hunks) == 0) {
 		return outcome{content: forth.content, notes: forth.notes}, nil
 	}

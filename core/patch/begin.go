@@ -118,6 +118,7 @@ func (s *source) begunHunk(file string, number int) (*hunk, error) {
 			return nil, s.reject(file, number, "%q begins with neither a space, + nor -", clipped(s.peek(0)))
 		}
 	}
+	s.dropEmpty(h)
 	if s.peek(0) == eofLine {
 		h.atEnd = true
 		s.at++

@@ -165,10 +165,20 @@ func (s *source) counted(h *hunk, head *header) bool {
 	return before == head.oldLines && after == head.newLines && h.count('+')+h.count('-') > 0 && s.ends()
 }
 
-// ends says whether what comes next cannot be a line of the hunk before it.
+// ends says whether no line of the hunk before can come next: there may be
+// empty lines and indented ones, but no changes.
 func (s *source) ends() bool {
-	next := s.peek(0)
-	return next == "" || !strings.Contains(" +-", next[:1]) || s.atHeader() || next == "-- "
+	for i := s.at; i < len(s.lines); i++ {
+		here := source{lines: s.lines, at: i}
+		next := here.peek(0)
+		switch {
+		case next != "" && strings.Contains("+-", next[:1]):
+			return here.atHeader() || next == "-- " || next == "---"
+		case next != "" && next[0] != ' ' || next != "" && i == s.at:
+			return next[0] != ' '
+		}
+	}
+	return true
 }
 
 // take reads a line of a hunk; it is false where the next is none.
@@ -200,11 +210,7 @@ func (s *source) uncounted(h *hunk, file string) error {
 			break
 		}
 	}
-	for len(h.lines) > 0 && strings.TrimSuffix(s.lines[s.at-1], "\r") == "" {
-		// Empty lines between what was written and what comes next.
-		s.at--
-		h.lines = h.lines[:len(h.lines)-1]
-	}
+	s.dropEmpty(h)
 	// Where the counts do not say that a hunk is complete, nothing that looks like
 	// a change may stay behind it.
 	for i := s.at; i < len(s.lines); i++ {
@@ -218,6 +224,14 @@ func (s *source) uncounted(h *hunk, file string) error {
 		}
 	}
 	return nil
+}
+
+// dropEmpty takes empty lines off a hunk's end, which are more likely to stand
+// between it and what comes next.
+func (s *source) dropEmpty(h *hunk) {
+	for i := s.at - 1; len(h.lines) > 0 && strings.TrimSuffix(s.lines[i], "\r") == ""; i-- {
+		h.lines = h.lines[:len(h.lines)-1]
+	}
 }
 
 // atHeader says whether the next lines name a file.

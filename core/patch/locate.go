@@ -10,7 +10,7 @@ import (
 
 // maxSearched is how many bytes of files all hunks of a patch together may look
 // for their place in: some seconds at worst.
-const maxSearched = 4 << 30
+const maxSearched = 1 << 30
 
 // maxPlaces is how many places are told apart where there are several.
 const maxPlaces = 6
@@ -78,16 +78,18 @@ func (t *text) open() bool {
 // offset is where a line begins that is not before the last hunk's end; -1 where
 // there is none.
 func (t *text) offset(line int) int {
-	if line < t.line {
+	if line < t.line || *t.budget < 0 {
 		return -1
 	}
 	at := t.from
 	for range line - t.line {
 		if at >= len(t.content) {
+			*t.budget -= int64(at - t.from)
 			return -1
 		}
 		at = min(len(t.content), lineEnd(t.content, at)+1)
 	}
+	*t.budget -= int64(at - t.from)
 	return at
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"envapi/core/patch"
@@ -24,7 +23,8 @@ func (f files) patched(p *patch.Patch) (files, *patch.Result, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	out := maps.Clone(f)
+	out := files{}
+	maps.Copy(out, f)
 	for _, w := range result.Writes {
 		if w.Gone {
 			delete(out, w.Path)
@@ -50,8 +50,6 @@ func (f files) mustBe(t *testing.T, got files, what string) {
 		}
 	}
 }
-
-func lines(text ...string) string { return strings.Join(text, "\n") + "\n" }
 
 // rejected is the error that a patch is refused with.
 func rejected(t *testing.T, err error) *patch.RejectedError {

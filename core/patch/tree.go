@@ -50,7 +50,7 @@ type tree struct {
 	paths  []string
 	leaves map[string]bool // what a section of git's moves away or deletes, in whatever order
 	taken  map[string]bool // what a section has put something at
-	room   int64 // bytes that may still be made
+	room   int64           // bytes that may still be made
 	limit  int64
 	budget int64 // bytes that may still be looked through
 }
@@ -321,4 +321,3 @@ func (t *tree) writes() []Write {
 	}
 	return writes
 }
-
