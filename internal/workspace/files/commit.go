@@ -18,14 +18,17 @@ const mostAttempts = 16
 
 // Commit implements core.FileWriter.
 func (t *Tree) Commit(ctx context.Context, changes []core.Change) ([]core.Committed, error) {
-	c := &commit{tree: t, changes: changes}
+	c := &commit{tree: t, changes: changes, content: make([]*staged, len(changes))}
 	defer c.end()
-	for _, change := range changes {
+	for i, change := range changes {
+		if change.Put == nil {
+			continue
+		}
 		put, ok := change.Put.(*staged)
-		if change.Put != nil && (!ok || put.file == nil || slices.Contains(c.content, put)) {
+		if !ok || put.file == nil || slices.Contains(c.content, put) {
 			return nil, errors.New("cannot commit content that was not staged for this change")
 		}
-		c.content = append(c.content, put)
+		c.content[i] = put
 	}
 	for attempt := 1; ; attempt++ {
 		done, err := c.attempt(ctx)
@@ -46,9 +49,9 @@ type commit struct {
 
 // end discards what was not committed, and what came back.
 func (c *commit) end() {
-	for _, s := range c.content {
-		if s != nil {
-			s.Discard()
+	for _, change := range c.changes {
+		if change.Put != nil {
+			change.Put.Discard()
 		}
 	}
 	if c.txn != nil {
@@ -109,7 +112,8 @@ func (c *commit) locate() error {
 		}
 		if seen[key] {
 			return core.Errorf(core.CodeInvalidArgument,
-				"cannot change %q twice at once: give one change of each file", change.Path).With("path", change.Path)
+				"cannot change %q twice at once: give one change of each file", change.Path).
+				With("field", "path").With("path", change.Path)
 		}
 		seen[key] = true
 	}

@@ -29,6 +29,16 @@ const (
 	Restful  = restful
 )
 
+// Waiting counts who has a lock or waits for one.
+func (s *Store) Waiting() (n int) {
+	s.locks.mu.Lock()
+	defer s.locks.mu.Unlock()
+	for _, l := range s.locks.held {
+		n += l.wanted
+	}
+	return n
+}
+
 // Locks counts the locks that somebody has or waits for.
 func (s *Store) Locks() int {
 	s.locks.mu.Lock()

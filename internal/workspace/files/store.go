@@ -117,10 +117,8 @@ func (s *Store) folder(id string, uid int) (*os.File, error) {
 	if err != nil {
 		return nil, failed("open a staging folder", err)
 	}
-	if uid != 0 && os.Geteuid() == 0 {
-		err = f.Chown(uid, uid)
-	}
-	if err = errors.Join(err, f.Chmod(0o700)); err == nil && made {
+	err = own(f, uid)
+	if err == nil && made {
 		err = s.staging.Sync()
 	}
 	if err != nil {
@@ -128,6 +126,23 @@ func (s *Store) folder(id string, uid int) (*os.File, error) {
 		return nil, failed("equip a staging folder", err)
 	}
 	return f, nil
+}
+
+// own makes a staging folder a user's, where it is not yet.
+func own(f *os.File, uid int) error {
+	st, err := statOf(f)
+	if err != nil {
+		return err
+	}
+	if uid != 0 && os.Geteuid() == 0 && (int(st.Uid) != uid || int(st.Gid) != uid) {
+		if err := f.Chown(uid, uid); err != nil {
+			return err
+		}
+	}
+	if st.Mode&0o7777 == 0o700 {
+		return nil
+	}
+	return f.Chmod(0o700)
 }
 
 // names gives what is in a directory that is ours.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -191,6 +192,36 @@ func TestAWaitForALockEndsWithTheContext(t *testing.T) {
 	unlock()
 	must(t, k.write("file", "new"))
 	k.wantClean()
+}
+
+// A file that was found, and is a link by the time that it is locked, is followed like
+// any other.
+func TestALinkThatAppearsMeanwhileIsFollowed(t *testing.T) {
+	k := newKit(t)
+	k.put("file", "old", 0o644)
+	at, err := k.tree.Locate("file", inside.Mode{})
+	must(t, err)
+	defer at.Close()
+	unlock, err := k.tree.Lock(t.Context(), at)
+	must(t, err)
+	put, done := k.stage("new"), make(chan error)
+	go func() {
+		_, err := k.tree.Commit(t.Context(), []core.Change{{Path: "file", Put: put}})
+		done <- err
+	}()
+	for end := time.Now().Add(10 * time.Second); k.store.Waiting() < 2; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("the change does not wait for the lock")
+		}
+	}
+	must(t, os.Remove(k.path+"/file"))
+	k.link("target", "file")
+	unlock()
+	must(t, <-done)
+	k.want("target", "new")
+	if to, err := os.Readlink(k.path + "/file"); err != nil || to != "target" {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
 }
 
 func TestAForgottenEnvironmentTakesNoMoreChanges(t *testing.T) {
