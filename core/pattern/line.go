@@ -12,11 +12,14 @@ import (
 const (
 	// mostInstructions bounds the program of a regular expression; (abc){1000} has 3000.
 	mostInstructions = 5000
-	// budget is how many instructions one look at one text may run, times its bytes:
-	// Go's slowest machine does some 10^8 a second, and cannot be stopped meanwhile.
-	budget = 1 << 28
+	// budget is how many instructions one look at one text may run, times its bytes.
+	// The slowest of what package regexp does takes some 20 ns for each, and cannot be
+	// stopped meanwhile.
+	budget = 1 << 27
 	// leastInput is how long a text may always be.
 	leastInput = 32 << 10
+	// leastCounted is how much of a line matches are always counted in.
+	leastCounted = 1 << 10
 )
 
 // Line is a pattern that is looked for in lines. It is safe for many goroutines.
@@ -28,7 +31,7 @@ type Line struct {
 	expression *regexp.Regexp // nil where the one literal decides
 	literals   []*literal     // what is found holds one of them; none is not known
 	multiline  bool
-	size       int // instructions, about
+	size       int // instructions
 }
 
 // LineOptions say how a pattern is meant.
@@ -63,10 +66,21 @@ func CompileLine(text string, o LineOptions) (*Line, error) {
 		tree = overLineEnds(tree)
 	}
 	l.literals = required(tree)
+	return l, l.compile(tree)
+}
+
+// compile makes the expression, and counts what it consists of.
+func (l *Line) compile(tree *syntax.Regexp) error {
+	var err error
 	if l.expression, err = regexp.Compile(tree.String()); err != nil {
-		return nil, errorf("the pattern is too large: %v", err)
+		return errorf("the pattern is too large: %v", err)
 	}
-	return l, nil
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return errorf("the pattern is too large: %v", err)
+	}
+	l.size = len(program.Inst)
+	return nil
 }
 
 func parse(text string, o LineOptions) (*syntax.Regexp, error) {
@@ -145,12 +159,14 @@ func overLineEnds(tree *syntax.Regexp) *syntax.Regexp {
 // MostInput is how many bytes one look may be at: above that it would take seconds.
 func (l *Line) MostInput() int { return max(leastInput, budget/l.size) }
 
-// Count says how often the pattern is in a line, up to a bound.
+// Count says how often the pattern is in a line, up to a bound. Of a line for which
+// that could take seconds it counts the beginning.
 func (l *Line) Count(line []byte, most int) int {
 	if l.expression == nil {
 		return min(most, bytes.Count(line, l.literals[0].text))
 	}
-	return len(l.expression.FindAllIndex(line, most))
+	enough := max(leastCounted, budget/(l.size*most))
+	return len(l.expression.FindAllIndex(line[:min(len(line), enough)], most))
 }
 
 // HasCapital says whether a pattern has a capital letter that stands for itself, which

@@ -232,12 +232,12 @@ func TestRulesOfAllLevelsHold(t *testing.T) {
 // TestRulesThatAreTooManyAreSaid: a hostile file of rules, or a link to one.
 func TestRulesThatAreTooManyAreSaid(t *testing.T) {
 	f := newFolder(t)
-	f.holds(map[string]string{"a/.gitignore": "x\n" + strings.Repeat("#\n", 1<<20), "a/x": "", "a/y": "", "b/x": "", "rules": "x"})
+	f.holds(map[string]string{"a/.gitignore": "x\n" + strings.Repeat("#\n", 1<<20), "a/x": "", "a/y": "", "b/x": "", "c/.gitignore/": "", "c/x": "", "rules": "x"})
 	if err := os.Symlink("../rules", filepath.Join(f.dir, "b/.gitignore")); err != nil {
 		t.Fatal(err)
 	}
 	page := f.list(core.ListQuery{})
-	if got := paths(page); got != "a a/y b b/x rules" || strings.Join(page.Unreadable, " ") != "a/.gitignore" {
+	if got := paths(page); got != "a a/y b b/x c c/x rules" || strings.Join(page.Unreadable, " ") != "a/.gitignore" {
 		t.Errorf("got %s, unreadable %v", got, page.Unreadable)
 	}
 }

@@ -19,7 +19,7 @@ const (
 	// binaryBytes is how much of a file decides whether it is text.
 	binaryBytes = 8 << 10
 	// mostCount is how many matches are counted in one line.
-	mostCount = 1000
+	mostCount = 100
 	// mostTextBytes and mostBlockBytes are how much of a line, or of several that
 	// were found as one, is shown.
 	mostTextBytes, mostBlockBytes = 512, 4 << 10

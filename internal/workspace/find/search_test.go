@@ -21,7 +21,7 @@ func TestSearchIsInTheOrderOfPathsAndLines(t *testing.T) {
 	var want []string
 	files := map[string]string{}
 	for i := range 500 {
-		name := fmt.Sprintf("d%02d/f%03d", i%20, i)
+		name := fmt.Sprintf("d%02d%sf%03d", i%20, []string{"/", ".", "-", "/x-", "/x/"}[i/20%5], i)
 		files[name] = "x\nneedle one\n\nand needle\n"
 	}
 	f.holds(files)
@@ -45,7 +45,7 @@ func TestSearchIsInTheOrderOfPathsAndLines(t *testing.T) {
 		t.Errorf("bytes: got %d, %q", n, r.Truncated)
 	}
 	r = f.search(core.SearchQuery{Pattern: "needle", NamesOnly: true, Limit: 3})
-	if len(r.Matches) != 3 || r.Matches[2].Path != "d00/f040" || r.Matches[2].Count != 2 || r.TotalMatches != 500 || r.Truncated != "limit" {
+	if len(r.Matches) != 3 || r.Matches[2].Path+":2:1:needle one" != want[4] || r.Matches[2].Count != 2 || r.TotalMatches != 500 || r.Truncated != "limit" {
 		t.Errorf("files: got %+v", r)
 	}
 }
@@ -244,7 +244,10 @@ func TestAHostileTreeIsNotLeft(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(outside, "f"), []byte("secret\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f.holds(map[string]string{"d/f": "plain\n", "g": "plain\n"})
+	f.holds(map[string]string{"d/f": "plain\n", "g": "plain\n", "p/s/t/f": "plain\n", "e/s/t/f": "other\n"})
+	if err := os.Symlink("e", filepath.Join(f.dir, "q")); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink(outside, filepath.Join(f.dir, "l")); err != nil {
 		t.Fatal(err)
 	}
@@ -261,28 +264,30 @@ func TestAHostileTreeIsNotLeft(t *testing.T) {
 				return
 			default:
 			}
-			for _, pair := range [][2]string{{"d", "l"}, {"g", "k"}} {
+			for _, pair := range [][2]string{{"d", "l"}, {"g", "k"}, {"p", "q"}} {
 				_ = os.Rename(filepath.Join(f.dir, pair[0]), filepath.Join(f.dir, "t"))
 				_ = os.Rename(filepath.Join(f.dir, pair[1]), filepath.Join(f.dir, pair[0]))
 				_ = os.Rename(filepath.Join(f.dir, "t"), filepath.Join(f.dir, pair[1]))
 			}
 		}
 	}()
+	defer func() {
+		close(stop)
+		<-ended
+	}()
 	deadline := time.Now().Add(2 * time.Second)
 	for seen := 0; time.Now().Before(deadline) || seen == 0; {
-		r := f.search(core.SearchQuery{Pattern: "secret|plain"})
+		r := f.search(core.SearchQuery{Pattern: "secret|plain|other"})
 		for _, m := range r.Matches {
-			if m.Text != "plain" {
+			if m.Text != "plain" && !strings.HasPrefix(m.Path, "e/") {
 				t.Fatalf("got %+v", m)
 			}
 			seen++
 		}
 		for _, e := range f.list(core.ListQuery{}).Entries {
-			if strings.Contains(e.Path, "/") && e.Size != 6 {
+			if e.Type == core.TypeFile && e.Size != 6 {
 				t.Fatalf("got %+v", e)
 			}
 		}
 	}
-	close(stop)
-	<-ended
 }
