@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/require"
 )
 
 // untouched says that nothing was shown, inside or outside, and nothing left behind.
@@ -367,4 +368,41 @@ func TestAnErrorOfTheSenderIsNotTheArchives(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	k.untouched(map[string]string{})
+}
+
+func TestAFullDiskChangesNothing(t *testing.T) {
+	home := t.TempDir()
+	err := unix.Mount("tmpfs", home, "tmpfs", 0, "size=4m")
+	if errors.Is(err, unix.EPERM) {
+		require.Feature(t, "mounts", "this process may not mount: "+err.Error())
+	}
+	must(t, err)
+	t.Cleanup(func() { must(t, unix.Unmount(home, 0)) })
+	k := kitIn(t, home)
+	k.put("d/f", "before")
+	before := k.tree("")
+	o := generous
+	o.Overwrite = true
+	_, err = k.unpack("d", tarOf(t, file("f", "after"), file("big", strings.Repeat("x", 6<<20))), o)
+	wantCode(t, err, core.CodeDiskFull)
+	k.untouched(before)
+	must(t, second(k.unpack("d", tarOf(t, file("f", "after"), file("small", "x")), o)))
+}
+
+// For each directory that is there a descriptor is held.
+func TestWhatIsUnpackedOverIsBounded(t *testing.T) {
+	k := newKit(t)
+	var entries []entry
+	for n := range 1030 {
+		name := fmt.Sprintf("d/%d/f", n)
+		entries = append(entries, file(name, "x"))
+		k.put(filepath.Dir(name)+"/there", "")
+	}
+	before := k.tree("")
+	e := wantCode(t, second(k.unpack("", tarOf(t, entries...), generous)), core.CodeInvalidArgument)
+	if !strings.Contains(e.Detail, "1024") {
+		t.Errorf("it says %q", e.Detail)
+	}
+	k.untouched(before)
+	must(t, second(k.unpack("new", tarOf(t, entries...), generous)))
 }

@@ -49,7 +49,12 @@ type kit struct {
 
 func newKit(t testing.TB) *kit {
 	t.Helper()
-	k := &kit{t: t, home: t.TempDir()}
+	return kitIn(t, t.TempDir())
+}
+
+func kitIn(t testing.TB, home string) *kit {
+	t.Helper()
+	k := &kit{t: t, home: home}
 	k.dir = filepath.Join(k.home, "workspaces", testID)
 	must(t, os.MkdirAll(k.dir, 0o700))
 	must(t, os.Mkdir(filepath.Join(k.home, "trash"), 0o700))

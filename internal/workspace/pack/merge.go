@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"envapi/core"
 	"envapi/internal/workspace/files"
 	"envapi/internal/workspace/inside"
 )
@@ -184,7 +183,7 @@ func (m *merge) deeper(ctx context.Context, unpacked, target *os.File, name, pat
 }
 
 func (m *merge) tooMany() error {
-	return core.Errorf(core.CodeTooLarge, "cannot unpack the archive over %q: more than %d directories that are there would get something, or as many files be replaced; unpack it to a new directory", m.name, mostMerged)
+	return bad("more than %d directories that are there in %q would get something from it, or as many files be replaced; unpack it to a new directory", mostMerged, m.name)
 }
 
 // commit makes the steps, all or none, and then gives those directories their modes

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 
 	"envapi/core"
 )
@@ -64,11 +65,8 @@ func read(ctx context.Context, from io.Reader, o core.ImportOptions) (*source, e
 	if err != nil {
 		return nil, s.fault(err)
 	}
-	limit := o.MaxBytes + slack
-	if o.MaxFiles < 1<<32 {
-		limit += o.MaxFiles * perEntry
-	}
-	s.inner = &noted{Reader: unpacked, limit: max(limit, slack)}
+	limit := min(o.MaxBytes, math.MaxInt64/4) + min(o.MaxFiles, math.MaxInt64/4/perEntry)*perEntry + slack
+	s.inner = &noted{Reader: unpacked, limit: limit}
 	s.tar = tar.NewReader(s.inner)
 	return s, nil
 }

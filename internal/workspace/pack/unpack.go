@@ -129,7 +129,7 @@ func (u *unpacker) all(ctx context.Context, s *source) error {
 // count counts an entry, whatever it is.
 func (u *unpacker) count() error {
 	if u.files++; u.files > u.limit.MaxFiles {
-		return core.Errorf(core.CodeTooLarge, "cannot unpack the archive: it has more than %d entries", u.limit.MaxFiles)
+		return core.Errorf(core.CodeTooLarge, "cannot unpack the archive: it has more than %d entries", u.limit.MaxFiles).With("allowed_files", u.limit.MaxFiles)
 	}
 	return nil
 }

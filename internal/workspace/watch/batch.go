@@ -119,7 +119,7 @@ func (w *watch) write(k key) {
 }
 
 func (w *watch) created(d *directory, e *event) {
-	if _, ok := d.found[e.name]; ok {
+	if d.has(e.name) {
 		delete(d.found, e.name)
 		return // it was told of when it was found
 	}
@@ -166,33 +166,46 @@ func (w *watch) move(b *batch, i int, d *directory) {
 			return
 		}
 	}
-	if j, ok := b.answer(i); ok && w.kind(d.path(e.name)) != "" {
+	if j, ok := b.answer(i); ok && w.sure(d) && w.kind(d.path(e.name)) != "" {
 		b.done[j] = true
+		if e.is(unix.IN_MOVED_TO) {
+			e = &b.events[j]
+		}
 		w.replaced(d, e)
 		return
 	}
-	if e.is(unix.IN_MOVED_TO) {
+	switch {
+	case e.is(unix.IN_MOVED_FROM):
+		w.deleted(d, e)
+	case d.has(e.name):
+		w.changed(d, e)
+	default:
 		w.created(d, e)
-		return
 	}
-	w.deleted(d, e)
 }
 
-// replaced tells of a name that stands for something else now.
-func (w *watch) replaced(d *directory, e *event) {
-	below, kind := d.below[e.name], w.kind(d.path(e.name))
-	if below == nil && kind != core.TypeDirectory {
-		delete(w.waiting, key{d, e.name})
-		w.tell(core.FileModified, d, e.name, kind)
+// changed tells of a name that was exchanged for another one, or moved there and back:
+// that looks the same.
+func (w *watch) changed(d *directory, left *event) {
+	if w.sure(d) && w.kind(d.path(left.name)) != "" {
+		w.replaced(d, left)
 		return
 	}
-	if below != nil {
-		w.drop(below)
+	w.deleted(d, left)
+}
+
+// replaced tells of a name that stands for something else now than what left it.
+func (w *watch) replaced(d *directory, left *event) {
+	kind := w.kind(d.path(left.name))
+	if kind != core.TypeDirectory && !left.is(unix.IN_ISDIR) {
+		delete(w.waiting, key{d, left.name})
+		w.tell(core.FileModified, d, left.name, kind)
+		return
 	}
-	w.tell(core.FileDeleted, d, e.name, "")
-	w.tell(core.FileCreated, d, e.name, kind)
+	w.deleted(d, left)
+	w.tell(core.FileCreated, d, left.name, kind)
 	if kind == core.TypeDirectory {
-		w.adopt(d, e.name, true)
+		w.adopt(d, left.name, true)
 	}
 }
 
@@ -202,13 +215,18 @@ func (w *watch) moved(b *batch, i, j int, from, to *directory) {
 	b.done[j] = true
 	if k, l, ok := b.exchange(i, j); ok {
 		b.done[k], b.done[l] = true, true
-		w.exchanged(from, e, to, other)
+		w.changed(from, e)
+		w.changed(to, &b.events[k])
+		return
+	}
+	if from.has(e.name) || to.has(other.name) {
+		// It was read by then, or before: no telling which.
+		w.changed(from, e)
+		w.changed(to, other)
 		return
 	}
 	w.modified(key{from, e.name})
 	delete(w.waiting, key{to, other.name})
-	delete(from.found, e.name)
-	delete(to.found, other.name)
 	w.queue.add(core.FileEvent{
 		Type: core.FileMoved, Path: join(w.rel, to.path(other.name)), From: join(w.rel, from.path(e.name)),
 		Kind: w.known(other, to),
@@ -218,36 +236,72 @@ func (w *watch) moved(b *batch, i, j int, from, to *directory) {
 	}
 }
 
-// follow moves what is watched along with its directory.
+// follow moves what is watched along with its directory. What was read already may be
+// older than what is known: a directory that is read when it comes is read as it is
+// then. So it is looked at what stands there, and the names are believed only where
+// nothing does.
 func (w *watch) follow(from *directory, name string, to *directory, as string) {
-	if old := to.below[as]; old != nil && old != from.below[name] {
-		w.drop(old)
+	if !w.recursive {
+		return
 	}
-	d := from.below[name]
+	moved, old := from.below[name], to.below[as]
+	there, is := w.watched(to, as)
 	switch {
-	case d == nil:
-		w.adopt(to, as, false)
-	case to.under(d):
-		w.drop(d) // more has happened than was read
-		w.queue.overflow()
-	default:
-		d.attach(to, as)
+	case there && is == nil:
+		w.adopt(to, as, true)
+	case there:
+		if old != nil && old != is {
+			w.drop(old)
+		}
+		w.attach(is, to, as)
+	case moved != nil && moved != old:
+		if old != nil {
+			w.drop(old)
+		}
+		if still, is := w.watched(from, name); !still || is != moved {
+			w.attach(moved, to, as)
+		}
 	}
 }
 
-// exchanged tells of two names that stand for each other's thing now.
-func (w *watch) exchanged(from *directory, e *event, to *directory, other *event) {
-	first, second := from.below[e.name], to.below[other.name]
-	if first != nil {
-		first.detach()
+// sure says whether a directory is still where it is thought to be. Where it is not,
+// and that matters, nobody knows what is there, and that is told.
+func (w *watch) sure(d *directory) bool {
+	if d == w.base && w.top != nil {
+		return true
 	}
-	if second != nil {
-		second.detach()
-		second.attach(from, e.name)
+	if there, is := w.watched(d, ""); !there || is != d {
+		w.queue.overflow()
+		return false
 	}
-	if first != nil {
-		first.attach(to, other.name)
+	return true
+}
+
+// attach puts a directory below another one, unless it is above that by what is known:
+// then more has happened than was read.
+func (w *watch) attach(d, to *directory, as string) {
+	if to.under(d) {
+		w.drop(d)
+		w.queue.overflow()
+		return
 	}
-	w.tell(core.FileModified, from, e.name, w.kind(from.path(e.name)))
-	w.tell(core.FileModified, to, other.name, w.kind(to.path(other.name)))
+	d.attach(to, as)
+}
+
+// watched says whether there is a directory at a name (or "": the directory itself),
+// and which it is, if it is watched.
+func (w *watch) watched(d *directory, name string) (there bool, is *directory) {
+	held, err := w.hold(d.path(name), unix.O_DIRECTORY)
+	if err != nil {
+		return false, nil
+	}
+	defer held.Close()
+	number, err := w.inotify.add(held)
+	if err != nil {
+		return true, nil
+	}
+	if is = w.directories[number]; is == nil {
+		w.inotify.remove(number)
+	}
+	return true, is
 }

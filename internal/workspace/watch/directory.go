@@ -35,6 +35,12 @@ type directory struct {
 	found map[string]struct{}
 }
 
+// has says whether a name was told of because it was found, a moment ago.
+func (d *directory) has(name string) bool {
+	_, ok := d.found[name]
+	return ok
+}
+
 // path gives where a name in it is, below the watched directory.
 func (d *directory) path(name string) string {
 	var names []string

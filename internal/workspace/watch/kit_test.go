@@ -141,3 +141,15 @@ func wantCode(t *testing.T, err error, code core.Code) {
 		t.Errorf("got %v; want %s", err, code)
 	}
 }
+
+// soon waits for events for a moment: longer than any is held back.
+func soon(t *testing.T, one core.FileWatch) ([]core.FileEvent, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, os.ErrDeadlineExceeded)
+	defer cancel()
+	some, err := one.Next(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return some, err
+}

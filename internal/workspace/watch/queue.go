@@ -47,16 +47,15 @@ func (q *queue) add(e core.FileEvent) {
 
 // again says whether the last event says the same.
 func (q *queue) again(e core.FileEvent) bool {
-	repeats := e.Type == core.FileModified || e.Type == core.FileAttributes
+	repeats := e.Type == core.FileModified || e.Type == core.FileAttributes || e.Type == core.FileOverflow
 	return repeats && len(q.events) > 0 && q.events[len(q.events)-1] == e
 }
 
-// overflow says that events were lost.
-func (q *queue) overflow() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.lost = true
-	q.signal()
+// overflow says that events were lost before they came here.
+func (q *queue) overflow() { q.add(q.loss()) }
+
+func (q *queue) loss() core.FileEvent {
+	return core.FileEvent{Type: core.FileOverflow, Path: q.path, Kind: core.TypeDirectory}
 }
 
 // full says whether events are lost now.
@@ -125,9 +124,8 @@ func (q *queue) take() ([]core.FileEvent, error) {
 
 // withOverflow says last that events were lost, but before that all is gone.
 func (q *queue) withOverflow(events []core.FileEvent) []core.FileEvent {
-	lost := core.FileEvent{Type: core.FileOverflow, Path: q.path, Kind: core.TypeDirectory}
 	if n := len(events); n > 0 && events[n-1].Type == core.FileGone {
-		return append(events[:n-1:n-1], lost, events[n-1])
+		return append(events[:n-1:n-1], q.loss(), events[n-1])
 	}
-	return append(events, lost)
+	return append(events, q.loss())
 }
