@@ -197,7 +197,7 @@ func TestTheWorkOfACallIsBounded(t *testing.T) {
 // TestHostileContentIsNoMoreWork: neither a text nor content can be chosen so
 // that a call takes more than some passes.
 func TestHostileContentIsNoMoreWork(t *testing.T) {
-	const size = 16 << 20
+	const size = 4 << 20
 	as := bytes.Repeat([]byte("a"), size)
 	for _, c := range []struct {
 		name    string

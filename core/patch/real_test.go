@@ -22,8 +22,11 @@ func TestWhatGitAndDiffWroteIsRead(t *testing.T) {
 		strip int
 		want  []string
 	}{
-		{"git", -1, all}, {"format-patch", -1, all},
-		{"noprefix", -1, some}, {"crlf", -1, some}, {"diff", 1, some},
+		{"git", -1, all},
+		{"format-patch", -1, all},
+		{"noprefix", -1, some},
+		{"crlf", -1, some},
+		{"diff", 1, some},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text, err := os.ReadFile("testdata/" + c.name + ".patch")
