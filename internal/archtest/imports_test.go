@@ -169,7 +169,7 @@ var layers = []struct {
 	{"internal/mcpserver", []string{"./core", "./tools"}, "a door"},
 	{"internal/store", []string{"./core"}, "implements an interface of core"},
 	{"internal/outputlog", []string{"./core"}, "implements an interface of core"},
-	{"internal/workspace", []string{"./core", "./sandbox/fsuser", "./internal/workspace"}, "implements interfaces of core; it touches files as the user that the sandbox gave them to"},
+	{"internal/workspace", []string{"./core", "./sandbox/fsuser", "./sandbox/forks", "./internal/workspace"}, "implements interfaces of core; it touches files as the user that the sandbox gave them to, and knows who may still have them open"},
 	{"internal/keyring", []string{"./core", "./internal/loopback"}, "makes callers of tokens"},
 	{"internal/devkeyring", []string{"./core"}, "makes tokens that name scopes of core"},
 	{"internal/datalock", nil, "locks on a folder and on host uids, whoever's they are"},

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"envapi/sandbox/forks"
 	"envapi/sandbox/protocol"
 	"envapi/sandbox/rawclone"
 )
@@ -92,6 +93,8 @@ func (e *embryo) grow() (pid int, err error) {
 		return 0, os.NewSyscallError("pipe2", err)
 	}
 	defer unix.Close(e.life[0])
+	grown := forks.Begin()
+	defer grown()
 	var flags uintptr
 	if e.namespaces {
 		flags = namespaceFlags

@@ -44,9 +44,6 @@ func (t *Tree) Copy(ctx context.Context, source, destination string, o core.Copy
 		return info, nil, err
 	}
 	x.loose = c.files > mostSynced
-	if err := c.settle(t); err != nil {
-		return info, nil, err
-	}
 	err = again(func() error {
 		info, err = p.put(ctx, c, o)
 		return err
@@ -98,13 +95,4 @@ func (p *pair) copied(c *copying) (info core.FileInfo, err error) {
 		}
 	}
 	return p.result(p.destination)
-}
-
-// settle has a file that was just written ready to be executed; see staged.settle.
-func (c *copying) settle(t *Tree) error {
-	if c.top == nil || c.directory {
-		return nil
-	}
-	s := &staged{tree: t, file: c.top}
-	return s.settle(c.ctx)
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"io"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/sandbox/forks"
 )
 
 const (
@@ -20,11 +19,6 @@ const (
 	// writeBehind is how much is written before the disk is told to begin: else all of
 	// a large file would be in memory until the end.
 	writeBehind = 8 << 20
-	// A process that was forked while a file was being written has it open for writing
-	// until it executes something, within milliseconds. Until then the kernel runs no
-	// program from the file ("text file busy").
-	settlePause = time.Millisecond
-	settleBound = 2 * time.Second
 )
 
 // staged is content in the staging folder.
@@ -110,7 +104,7 @@ func (s *staged) fill(ctx context.Context, content io.Reader, limit int64) error
 	if err := writing.Close(); err != nil {
 		return failed("write a file to disk", err)
 	}
-	return s.settle(ctx)
+	return forks.Settle(ctx) // else a program that is run from it at once may be "busy"
 }
 
 // copy writes and hashes the content piece by piece.
@@ -140,32 +134,6 @@ func (s *staged) copy(ctx context.Context, content io.Reader, limit int64) error
 		}
 		if readErr != nil {
 			return readErr
-		}
-	}
-}
-
-// settle waits until nobody has the file open for writing: then, and only then, its
-// owner gets a lease for reading (F_SETLEASE). Where the file system has no leases,
-// or a fork takes longer than settleBound, a program that is run from the file at
-// once may be "busy".
-func (s *staged) settle(ctx context.Context) error {
-	deadline := time.Now().Add(settleBound)
-	for {
-		err := s.tree.root.As(func() error {
-			_, err := unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
-			if err == nil {
-				_, err = unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
-			}
-			return err
-		})
-		if !errors.Is(err, unix.EAGAIN) || time.Now().After(deadline) {
-			return nil
-		}
-		s.tree.store.reached("busy")
-		select {
-		case <-time.After(settlePause):
-		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
 }

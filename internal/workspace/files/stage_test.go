@@ -8,15 +8,16 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
 	"envapi/internal/require"
+	"envapi/sandbox/forks"
 )
 
 // zeros are as many as are asked for.
@@ -80,35 +81,35 @@ type failing struct{ err error }
 
 func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 
-// A process that was forked meanwhile has the staged file open for writing for a
-// moment; a program that is run from it then would be "busy".
+// A process that was forked meanwhile has the staged file open for writing until it
+// executes its program; a program that is run from the file before would be "busy".
 func TestNobodyHasAFileOpenForWritingOnceItIsStaged(t *testing.T) {
 	k := newKit(t)
-	var held *os.File
-	closed := make(chan struct{})
-	put, err := k.tree.Stage(t.Context(), io.MultiReader(strings.NewReader("#!/bin/true\n"), &opening{func() {
-		found, err := filepath.Glob(filepath.Join(k.dir, "staging", testID, "s.*"))
-		if err != nil || len(found) != 1 {
-			t.Fatal(found, err)
+	var grown func()
+	content := io.MultiReader(strings.NewReader("#!/bin/true\n"), &opening{func() { grown = forks.Begin() }})
+	done := make(chan core.Staged)
+	go func() {
+		put, err := k.tree.Stage(t.Context(), content, -1)
+		if err != nil {
+			t.Error(err)
 		}
-		held, err = os.OpenFile(found[0], os.O_RDWR, 0)
-		must(t, err)
-		k.store.SetPoint(func(at string) {
-			if at == "busy" && held != nil {
-				_ = held.Close()
-				held = nil
-				close(closed)
-			}
-		})
-	}}), -1)
-	must(t, err)
-	defer put.Discard()
+		done <- put
+	}()
 	select {
-	case <-closed:
-	default:
-		t.Error("it did not wait")
-		_ = held.Close()
+	case <-done:
+		t.Fatal("it did not wait")
+	case <-time.After(50 * time.Millisecond):
 	}
+	grown()
+	put := <-done
+	put.Discard()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	defer forks.Begin()()
+	if _, err := k.tree.Stage(ctx, strings.NewReader("x"), -1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	k.wantClean()
 }
 
 // opening does something at its end.

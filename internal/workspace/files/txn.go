@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/internal/workspace/inside"
+	"envapi/sandbox/forks"
 )
 
 // Txn is a number of changes of names, of which all are made or none, also where the
@@ -167,6 +168,9 @@ func (x *Txn) prepare(ctx context.Context) error {
 		if err := unix.Syncfs(fd(x.folder)); err != nil {
 			return failed("write files to disk", err)
 		}
+	}
+	if err := forks.Settle(ctx); err != nil {
+		return err
 	}
 	return ctx.Err()
 }
