@@ -170,17 +170,18 @@ func (r *reading) piece(to int) {
 }
 
 // shift moves what is still needed to the beginning of the window: what was not looked
-// at, and the lines before it that may be its context.
+// at, and the lines before it that may be its context, up to a quarter of the window.
 func (r *reading) shift() {
 	keep := r.from
 	for range r.search.query.Context {
 		if r.within || keep == 0 {
 			break
 		}
-		keep = bytes.LastIndexByte(r.text[:keep-1], '\n') + 1
-	}
-	if r.from-keep > cap(r.text)/4 {
-		keep = r.from // lines that long are no context
+		line := bytes.LastIndexByte(r.text[:keep-1], '\n') + 1
+		if r.from-line > cap(r.text)/4 {
+			break
+		}
+		keep = line
 	}
 	r.count(keep)
 	r.text = r.text[:copy(r.text, r.text[keep:])]

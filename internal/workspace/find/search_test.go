@@ -144,7 +144,7 @@ func TestWindowsAreNotSeen(t *testing.T) {
 	for round := range 6 {
 		var text strings.Builder
 		for text.Len() < 4*find.WindowBytes {
-			if n := r.IntN(1 << (4 + r.IntN(14))); r.IntN(40) == 0 {
+			if n := r.IntN(1 << (4 + r.IntN(12))); r.IntN(5) == 0 {
 				text.WriteString(strings.Repeat("x", n) + "needle" + strings.Repeat("y", n))
 			} else {
 				text.WriteString(strings.Repeat("z", n))
