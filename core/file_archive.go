@@ -7,6 +7,10 @@ import (
 	"io"
 )
 
+// maxImports is how many imports of an account are under way at one time: each has a
+// thread of its own for as long as its sender takes.
+const maxImports = 16
+
 // ExportFiles writes a directory as a tar. It fails before the first byte with the
 // codes of paths; later, what was written is not whole. Skipped are the FIFOs, sockets
 // and devices, which are not in it.
@@ -39,6 +43,10 @@ func (s *Service) ImportFiles(ctx context.Context, c Caller, in ImportFilesInput
 	if err := s.hasSpace(); err != nil {
 		return ImportedFiles{}, err
 	}
+	if err := s.imports.enter(c.Account, "imports", maxImports); err != nil {
+		return ImportedFiles{}, err
+	}
+	defer s.imports.leave(c.Account)
 	claim := f.claim()
 	defer claim.settle(true)
 	room, err := claim.takeAll(ctx)

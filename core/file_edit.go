@@ -33,7 +33,7 @@ func (s *Service) EditFile(ctx context.Context, c Caller, in EditFileInput) (Edi
 		return EditedFile{}, err
 	}
 	defer f.Close()
-	asked := Condition{Match: tagsOf(in.IfMatch.IfMatch)}
+	asked := Condition{Match: tagsOf(in.IfMatch)}
 	var done EditedFile
 	for range changeTries {
 		done, err = f.edit(ctx, in, asked)
@@ -61,7 +61,7 @@ func (in EditFileInput) check() error {
 
 // edit makes the edits once.
 func (f *folder) edit(ctx context.Context, in EditFileInput, asked Condition) (EditedFile, error) {
-	old, err := f.whole(ctx, in.Path, maxEditBytes)
+	old, _, err := f.whole(ctx, in.Path, maxEditBytes)
 	if hasCode(err, CodeNotFound) && !asked.isEmpty() {
 		err = mismatch(in.Path, "")
 	}
@@ -123,21 +123,21 @@ func editFailure(path string, err error) error {
 }
 
 // whole reads a file that has at most limit bytes.
-func (f *folder) whole(ctx context.Context, path string, limit int64) ([]byte, error) {
+func (f *folder) whole(ctx context.Context, path string, limit int64) ([]byte, FileInfo, error) {
 	file, err := f.Open(ctx, path)
 	if err != nil {
-		return nil, err
+		return nil, FileInfo{}, err
 	}
 	defer file.Close()
 	content, err := io.ReadAll(io.NewSectionReader(file, 0, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read a file: %w", err)
+		return nil, FileInfo{}, fmt.Errorf("cannot read a file: %w", err)
 	}
 	if int64(len(content)) > limit {
-		return nil, Errorf(CodeTooLarge, "%q has more than the %d bytes that can be edited in one call: change it with a command", shownPath(path), limit).
+		return nil, FileInfo{}, Errorf(CodeTooLarge, "%q has more than the %d bytes that can be edited in one call: change it with a command", shownPath(path), limit).
 			With("allowed_bytes", limit)
 	}
-	return content, nil
+	return content, file.Info(), nil
 }
 
 // contentTag is the ETag of content: the first 24 bytes of its SHA-256.

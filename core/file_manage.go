@@ -52,7 +52,7 @@ func (s *Service) DeleteFile(ctx context.Context, c Caller, in DeleteFileInput) 
 	}
 	defer f.Close()
 	return Nothing{}, f.during(ctx, func() error {
-		return f.Remove(ctx, in.Path, in.Recursive, Condition{Match: tagsOf(in.IfMatch.IfMatch)})
+		return f.Remove(ctx, in.Path, in.Recursive, Condition{Match: tagsOf(in.IfMatch)})
 	})
 }
 
@@ -146,7 +146,7 @@ func (s *Service) MoveFile(ctx context.Context, c Caller, in CopyFileInput) (Cop
 func (s *Service) toCopy(ctx context.Context, c Caller, in CopyFileInput) (*folder, CopyOptions, error) {
 	o := CopyOptions{
 		Overwrite: in.Overwrite, Parents: in.Parents,
-		If: Condition{Match: tagsOf(in.IfMatch.IfMatch)},
+		If: Condition{Match: tagsOf(in.IfMatch)},
 	}
 	err := firstError(checkPath("source", in.Source), checkPath("destination", in.Destination))
 	if err != nil {

@@ -33,7 +33,7 @@ func (s *Service) ApplyPatch(ctx context.Context, c Caller, in ApplyPatchInput) 
 	defer f.Close()
 	var done AppliedPatch
 	for range changeTries {
-		p := patching{ctx: ctx, f: f, in: in, parsed: parsed, tags: map[string]string{}, sizes: map[string]int64{}}
+		p := patching{ctx: ctx, f: f, in: in, parsed: parsed, tags: map[string]string{}, infos: map[string]FileInfo{}, sizes: map[string]int64{}}
 		done, err = p.apply()
 		if !hasCode(err, CodeETagMismatch) || p.refused(err) {
 			break
@@ -48,7 +48,8 @@ type patching struct {
 	f      *folder
 	in     ApplyPatchInput
 	parsed *patch.Patch
-	tags   map[string]string // of what was read, by path; "" is no file
+	tags   map[string]string   // of what was read, by path; "" is no file
+	infos  map[string]FileInfo // likewise, where there is a file
 	sizes  map[string]int64
 	total  int64
 }
@@ -73,6 +74,7 @@ func (p *patching) apply() (AppliedPatch, error) {
 	if err != nil {
 		return AppliedPatch{}, patchFailure(err)
 	}
+	p.drop(result)
 	if err := p.judge(); err != nil {
 		return AppliedPatch{}, err
 	}
@@ -96,6 +98,23 @@ func (p *patching) apply() (AppliedPatch, error) {
 	}
 	p.tagged(&done, result)
 	return done, nil
+}
+
+// drop leaves out what is there already, its mode included, which the patch itself
+// does not look at.
+func (p *patching) drop(result *patch.Result) {
+	there := map[string]bool{}
+	result.Writes = slices.DeleteFunc(result.Writes, func(w patch.Write) bool {
+		info, read := p.infos[w.Path]
+		there[w.Path] = read && !w.Gone && w.ModeFrom == "" && contentTag(w.Content) == p.tags[w.Path] &&
+			(w.Mode == nil || fs.FileMode(*w.Mode) == info.Mode.Perm())
+		return there[w.Path]
+	})
+	result.Already = true
+	for i, section := range result.Sections {
+		result.Sections[i].Already = section.Already || there[section.Path] && section.From == ""
+		result.Already = result.Already && result.Sections[i].Already
+	}
 }
 
 // tagged fills in the ETags of the files as they now are, or would be.
@@ -128,7 +147,7 @@ func (p *patching) shown(path string) string {
 
 // read gives a file to the patch.
 func (p *patching) read(path string) (content []byte, there bool, err error) {
-	content, err = p.f.whole(p.ctx, p.at(path), maxEditBytes)
+	content, info, err := p.f.whole(p.ctx, p.at(path), maxEditBytes)
 	if hasCode(err, CodeNotFound) {
 		p.tags[path] = ""
 		return nil, false, nil
@@ -140,7 +159,7 @@ func (p *patching) read(path string) (content []byte, there bool, err error) {
 		return nil, false, Errorf(CodeTooLarge, "the files of the patch have more than %d bytes together: apply it in parts", maxPatchBytes).
 			With("allowed_bytes", maxPatchBytes)
 	}
-	p.tags[path], p.sizes[path] = contentTag(content), int64(len(content))
+	p.tags[path], p.infos[path], p.sizes[path] = contentTag(content), info, int64(len(content))
 	return content, true, nil
 }
 

@@ -12,8 +12,8 @@ type DirectoryRef struct {
 	Path          string `json:"path,omitempty" doc:"A directory, relative to the workspace or absolute below it; left out, the workspace itself." maxlen:"4096"`
 }
 
-// IfMatch is a condition on the content that is there.
-type IfMatch struct {
+// Precondition is a condition on the content that is there.
+type Precondition struct {
 	IfMatch string `json:"if_match,omitempty" doc:"The ETag that the file must have at the moment of the change; several are separated by commas, * is any. Where it has another, or there is no file, nothing is changed: etag_mismatch." maxlen:"1024"`
 }
 
@@ -94,7 +94,7 @@ type WriteFileInput struct {
 	Parents     *bool  `json:"parents,omitempty" doc:"Make directories on the way that are missing." default:"true"`
 	Append      bool   `json:"append,omitempty" doc:"Put content after what the file holds; a missing file is made."`
 	IfNoneMatch string `json:"if_none_match,omitempty" doc:"* writes only where there is no file." enum:"*"`
-	IfMatch
+	Precondition
 }
 
 // UploadFileInput is WriteFileInput for a body of any size.
@@ -103,7 +103,7 @@ type UploadFileInput struct {
 	Mode        string `json:"mode,omitempty" doc:"The file's permissions in octal, for example 0755. Left out: an existing file keeps its own, a new one gets 0644." maxlen:"5"`
 	Parents     *bool  `json:"parents,omitempty" doc:"Make directories on the way that are missing." default:"true"`
 	IfNoneMatch string `json:"if_none_match,omitempty" doc:"* writes only where there is no file." enum:"*"`
-	IfMatch
+	Precondition
 }
 
 // WrittenFile is a file that was written.
@@ -128,7 +128,7 @@ type EditFileInput struct {
 	FileRef
 	Edits  []Edit `json:"edits" doc:"The replacements, each made in what the ones before it left. All are made or none."`
 	DryRun bool   `json:"dry_run,omitempty" doc:"Change nothing; answer what would be, with its diff."`
-	IfMatch
+	Precondition
 }
 
 // Edit is one exact replacement.
@@ -229,7 +229,7 @@ type MakeDirectoryInput struct {
 type DeleteFileInput struct {
 	FileRef
 	Recursive bool `json:"recursive,omitempty" doc:"A directory with all that is in it. A link is removed itself, never followed."`
-	IfMatch
+	Precondition
 }
 
 // CopyFileInput asks for a copy, or a move.
@@ -239,7 +239,7 @@ type CopyFileInput struct {
 	Destination   string `json:"destination" doc:"Where it is to be: the new path itself, not a directory to put it into." minlen:"1" maxlen:"4096"`
 	Overwrite     bool   `json:"overwrite,omitempty" doc:"Replace a file that stands at the destination; a directory is never replaced."`
 	Parents       bool   `json:"parents,omitempty" doc:"Make directories on the way to the destination that are missing."`
-	IfMatch
+	Precondition
 }
 
 // CopiedFile is what stands at the destination.

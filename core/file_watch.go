@@ -9,17 +9,18 @@ import (
 // descriptor and a queue of the kernel's.
 const maxWatches = 64
 
-// watches counts the watches of accounts. The zero value is none.
-type watches struct {
+// tally counts what accounts have under way. The zero value is none.
+type tally struct {
 	mu   sync.Mutex
 	some map[string]int
 }
 
-func (w *watches) enter(account string) error {
+// enter counts one more, unless there are most. Who enters must leave.
+func (w *tally) enter(account, what string, most int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.some[account] >= maxWatches {
-		return Errorf(CodeRateLimited, "cannot watch more than %d directories at one time: end a watch first", maxWatches).
+	if w.some[account] >= most {
+		return Errorf(CodeRateLimited, "cannot have more than %d %s at one time: end one first, or try again", most, what).
 			With("retry_after_ms", retryAfter.Milliseconds())
 	}
 	if w.some == nil {
@@ -29,7 +30,7 @@ func (w *watches) enter(account string) error {
 	return nil
 }
 
-func (w *watches) leave(account string) {
+func (w *tally) leave(account string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.some[account]--; w.some[account] == 0 {
@@ -60,7 +61,7 @@ func (s *Service) WatchFiles(ctx context.Context, c Caller, in WatchFilesInput) 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.watches.enter(c.Account); err != nil {
+	if err := s.watches.enter(c.Account, "watches", maxWatches); err != nil {
 		f.Close()
 		return nil, err
 	}

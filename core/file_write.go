@@ -23,7 +23,7 @@ func (s *Service) WriteFile(ctx context.Context, c Caller, in WriteFileInput) (W
 			return WrittenFile{}, invalid("content", "cannot read content as base64: use the standard alphabet with padding, or leave encoding out")
 		}
 	}
-	w, err := newWriting(in.FileRef, in.Mode, in.Parents, in.IfMatch.IfMatch, in.IfNoneMatch)
+	w, err := newWriting(in.FileRef, in.Mode, in.Parents, in.IfMatch, in.IfNoneMatch)
 	if err != nil {
 		return WrittenFile{}, err
 	}
@@ -42,7 +42,7 @@ func (s *Service) WriteFile(ctx context.Context, c Caller, in WriteFileInput) (W
 // already. Size is that of the body, or less than 0 where that is not known. It fails
 // as WriteFile does.
 func (s *Service) UploadFile(ctx context.Context, c Caller, in UploadFileInput, body io.Reader, size int64) (WrittenFile, error) {
-	w, err := newWriting(in.FileRef, in.Mode, in.Parents, in.IfMatch.IfMatch, in.IfNoneMatch)
+	w, err := newWriting(in.FileRef, in.Mode, in.Parents, in.IfMatch, in.IfNoneMatch)
 	if err != nil {
 		return WrittenFile{}, err
 	}

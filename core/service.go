@@ -47,7 +47,8 @@ type Service struct {
 
 	disk     *diskWatch
 	drawing  turns      // of screens, by account
-	watches  watches    // of files, by account
+	watches  tally      // of files, by account
+	imports  tally      // of archives, likewise
 	defaults sync.Mutex // held while a default environment is looked for and made
 
 	mu     sync.Mutex

@@ -169,7 +169,7 @@ func streamRows() []Operation {
 			Method:      http.MethodPut, Path: filesPath + "/archive", Scope: core.ScopeFilesWrite,
 			Hints:  Hints{Destructive: true},
 			NoTool: "an archive is no message; an assistant has write_file, and tar in a command",
-			Errors: append(slices.Clone(writeErrors), core.CodeUnsupportedEncoding),
+			Errors: append(slices.Clone(writeErrors), core.CodeUnsupportedEncoding, core.CodeRateLimited),
 		}, nil, (*core.Service).ImportFiles),
 		DefineFeed(Operation{
 			Name: "watch_files", Title: "Watch a directory", Noun: files,
@@ -177,7 +177,7 @@ func streamRows() []Operation {
 			Method:      http.MethodGet, Path: filesPath + "/watch", Scope: core.ScopeFilesRead,
 			Hints:  Hints{ReadOnly: true, Idempotent: true},
 			NoTool: "a stream is no message; an assistant has list_files",
-			Errors: append(slices.Clone(pathErrors), core.CodeRateLimited),
+			Errors: append(slices.Clone(pathErrors), core.CodeRateLimited, core.CodeQuotaExceeded),
 		}, (*core.Service).WatchFiles),
 	}
 }

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -71,6 +72,8 @@ func (e *events) batch(ctx context.Context, watch core.FileWatch, silence time.D
 		}
 	}
 	switch {
+	case errors.Is(err, io.EOF): // it is gone
+		return true, nil
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	case waiting.Err() != nil && len(changes) == 0:
