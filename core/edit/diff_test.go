@@ -49,6 +49,21 @@ func TestALongDiffIsCutAndSaysSo(t *testing.T) {
 	}
 }
 
+// TestADiffHasAHunkForEachChange, but where there are very many lines only one.
+func TestADiffHasAHunkForEachChange(t *testing.T) {
+	for _, c := range []struct{ lines, hunks int }{{1000, 2}, {150_000, 2}, {250_000, 1}} {
+		var before strings.Builder
+		for i := range c.lines {
+			fmt.Fprintln(&before, i)
+		}
+		after := strings.NewReplacer("\n5\n", "\nfive\n", "\n900\n", "\nmany\n").Replace(before.String())
+		shown := edit.Diff("f", []byte(before.String()), []byte(after), 1<<20)
+		if n := strings.Count(shown, "\n@@ -"); n != c.hunks {
+			t.Errorf("of %d lines it has %d hunks, want %d", c.lines, n, c.hunks)
+		}
+	}
+}
+
 // TestADiffOfHostileContentIsBounded: contents without lines that are there once,
 // and with as many lines as can be.
 func TestADiffOfHostileContentIsBounded(t *testing.T) {

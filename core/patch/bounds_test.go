@@ -6,6 +6,7 @@ import (
 	"encoding/ascii85"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -208,7 +209,7 @@ func TestABinaryPatchIsBounded(t *testing.T) {
 	for _, c := range []struct{ name, patch, reason string }{
 		{"a bomb that says its size", head + packed("literal", 1<<30, make([]byte, 1<<20)), "are allowed"},
 		{"a bomb that does not", head + packed("literal", 5, make([]byte, 64<<20)), "damaged"},
-		{"a delta", head + packed("delta", len(copies), copies), "are allowed"},
+		{"a delta", head + packed("delta", len(copies), copies), "it makes more than"},
 		{"a delta for another file", head + packed("delta", 4, []byte{5, 1, 1, 'x'}), "does not fit"},
 		{"a delta that is cut", head + packed("delta", 1, []byte{0x80}), "does not fit"},
 	} {
@@ -222,6 +223,18 @@ func TestABinaryPatchIsBounded(t *testing.T) {
 				t.Errorf("it is rejected because of %q, want %q", r.Reason, c.reason)
 			}
 		})
+	}
+	bomb, err := patch.Parse(head+packed("literal", 5, make([]byte, 64<<20)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err = files{"f": "x"}.patched(bomb)
+	rejected(t, err)
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 16<<20 {
+		t.Errorf("unpacking a bomb takes %d bytes", grown)
 	}
 	p, err := patch.Parse(head+packed("literal", 5, []byte("hello")), nil)
 	if err != nil {
@@ -285,6 +298,9 @@ func TestHostilePatchesAreNoMoreWork(t *testing.T) {
 			}
 			if err != nil && len(err.Error()) > 10_000 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+			if c.patch == offsets && (err == nil || !strings.Contains(err.Error(), "too much had to be looked through")) {
+				t.Errorf("the error is %v", err)
 			}
 			// Slow machines and the race detector take ten times as long as a good one.
 			if took := time.Since(begin); took > 60*time.Second {

@@ -334,6 +334,7 @@ func TestAPatchIsRejected(t *testing.T) {
 		{"C36: a wrong count and several places", fileHead + "@@ -9,5 +9,5 @@\n-a\n+b\n", f("a\na\n"), "f", 1, "several places, at lines 1, 2"},
 		{"several places", fileHead + "@@ -2,2 +2,2 @@\n a\n-b\n+c\n", f("a\nb\na\nb\n"), "f", 1, "several places, at lines 1, 3"},
 		{"lines that are not there, and none around them", fileHead + "@@ -1 +0,0 @@\n-x\n", f("a\n"), "f", 1, "not in the file"},
+		{"the end of a line", fileHead + "@@ -2 +2 @@\n-ab\n+x\n", f("cab\nd\n"), "f", 1, "not in the file"},
 		{"hunks that overlap", fileHead + "@@ -1,2 +1,2 @@\n a\n-b\n+c\n@@ -2,2 +2,2 @@\n b\n-d\n+e\n", f("a\nb\nd\n"), "f", 2, "in the order of the file and do not overlap"},
 		{"C39: a mark within the file", fileHead + "@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n", f("a\nc\n"), "f", 1, "the file goes on behind it"},
 		{"C39: a mark that the file does not bear out", fileHead + "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n", f("a\n"), "f", 1, "not in the file"},
