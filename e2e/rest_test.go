@@ -41,7 +41,21 @@ var routes = map[string]struct{ method, path string }{
 	"resize_shell":       {"POST", "/v1/shells/{shell_id}/resize"},
 	"close_shell":        {"DELETE", "/v1/shells/{shell_id}"},
 	"get_status":         {"GET", "/v1/status"},
+	"list_files":         {"GET", fileRoutes},
+	"stat_file":          {"GET", fileRoutes + "/stat"},
+	"read_file":          {"GET", fileRoutes + "/text"},
+	"write_file":         {"POST", fileRoutes + "/write"},
+	"edit_file":          {"POST", fileRoutes + "/edit"},
+	"apply_patch":        {"POST", fileRoutes + "/patch"},
+	"search_files":       {"POST", fileRoutes + "/search"},
+	"make_directory":     {"POST", fileRoutes + "/mkdir"},
+	"delete_file":        {"DELETE", fileRoutes},
+	"copy_file":          {"POST", fileRoutes + "/copy"},
+	"move_file":          {"POST", fileRoutes + "/move"},
 }
+
+// fileRoutes is what the routes of files begin with.
+const fileRoutes = "/v1/environments/{environment_id}/files"
 
 // locate gives the method, path and JSON body ("" for none) of a call.
 func locate(operation string, in object) (method, path, body string) {
@@ -75,6 +89,10 @@ type problem struct {
 	Reason string
 	// CommandID is the running command of a busy shell.
 	CommandID string `json:"command_id"`
+	// Of the files API.
+	Field, File, Similar string
+	ETag                 *string
+	Hunk, Matches        any
 }
 
 func (p *problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }
