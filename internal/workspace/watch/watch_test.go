@@ -229,6 +229,9 @@ func TestTheEndOfTheDirectoryIsTheEndOfTheWatch(t *testing.T) {
 		"taken with what is above": func(w *world) error {
 			return errors.Join(os.Rename(w.path("up"), filepath.Join(w.aside, "up")), os.Mkdir(filepath.Join(w.aside, "up/d/e"), 0o700))
 		},
+		"another in its place": func(w *world) error {
+			return errors.Join(os.Rename(w.path("up"), filepath.Join(w.aside, "up")), os.MkdirAll(w.path("up/d"), 0o700), os.Mkdir(filepath.Join(w.aside, "up/d/e"), 0o700))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
