@@ -87,6 +87,24 @@ func TestModesAreHonoured(t *testing.T) {
 	}
 }
 
+// TestNamesAreQuotedInErrors is D16.
+func TestNamesAreQuotedInErrors(t *testing.T) {
+	const name = `"a/x\033[2J\ny"`
+	for _, text := range []string{
+		"--- " + name + "\n+++ " + name + "\n@@ -1 +1 @@\n-a\n+b\n",
+		"diff --git a/f b/f\nrename from \"x\\033[2J\\ny\"\nrename to b\n",
+		begin + "*** Update File: x\x1b[2J\n@@ \x1b[2J\n-\x1b[2J\n+b\n" + end,
+	} {
+		p, err := patch.Parse(text, nil)
+		if err == nil {
+			_, _, err = files{"b": "c\n", "x\x1b[2J": "c\n", "x\x1b[2J\ny": "c\n"}.patched(p)
+		}
+		if said := rejected(t, err).Error(); strings.ContainsAny(said, "\x1b\n") {
+			t.Errorf("it says %q", said)
+		}
+	}
+}
+
 func TestWhatCannotBeReadStopsAPatch(t *testing.T) {
 	p, err := patch.Parse(fileHead+"@@ -1 +1 @@\n-a\n+b\n", nil)
 	if err != nil {

@@ -81,9 +81,9 @@ type RejectedError struct {
 func (e *RejectedError) Error() string {
 	switch {
 	case e.Hunk > 0:
-		return fmt.Sprintf("%s: hunk %d: %s", e.File, e.Hunk, e.Reason)
+		return fmt.Sprintf("%q: hunk %d: %s", e.File, e.Hunk, e.Reason)
 	case e.File != "":
-		return e.File + ": " + e.Reason
+		return fmt.Sprintf("%q: %s", e.File, e.Reason)
 	}
 	return e.Reason
 }

@@ -253,7 +253,7 @@ func (t *tree) move(f *File, section *Section) error {
 		if section.Already = t.moved(f, from, to); section.Already {
 			return nil
 		}
-		return &RejectedError{File: f.New, Reason: "it is to be made of " + f.Old + ", and is there already"}
+		return &RejectedError{File: f.New, Reason: fmt.Sprintf("it is to be made of %q, and is there already", f.Old)}
 	case !from.there:
 		return &RejectedError{File: f.Old, Reason: "there is no such file"}
 	}
