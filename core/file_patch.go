@@ -6,8 +6,12 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"envapi/core/patch"
 )
@@ -75,7 +79,7 @@ func (p *patching) apply() (AppliedPatch, error) {
 		return AppliedPatch{}, patchFailure(err)
 	}
 	p.drop(result)
-	if err := p.judge(); err != nil {
+	if err := firstError(once(result.Writes), p.judge()); err != nil {
 		return AppliedPatch{}, err
 	}
 	done := AppliedPatch{AlreadyApplied: result.Already, DryRun: p.in.DryRun, Files: make([]PatchedFile, len(result.Sections))}
@@ -240,13 +244,40 @@ func (p *patching) change(w patch.Write) (Change, error) {
 	return change, err
 }
 
+// once refuses a patch that writes one file under two spellings: each would be made of
+// what was there before, and the second undo the first.
+func once(writes []patch.Write) error {
+	spelled := map[string]string{}
+	for _, w := range writes {
+		clean := path.Clean(w.Path)
+		if other, twice := spelled[clean]; twice {
+			return patchFailure(&patch.RejectedError{File: w.Path, Reason: "the patch is about it as " + other + " too; spell its path in one way"})
+		}
+		spelled[clean] = w.Path
+	}
+	return nil
+}
+
+// withoutControls shows control characters for what they are.
+func withoutControls(text string) string {
+	var out strings.Builder
+	for _, c := range strings.ToValidUTF8(text, string(utf8.RuneError)) {
+		if unicode.IsControl(c) {
+			out.WriteString(strings.Trim(strconv.QuoteRune(c), "'"))
+		} else {
+			out.WriteRune(c)
+		}
+	}
+	return out.String()
+}
+
 // patchFailure says in the caller's words why a patch was not applied.
 func patchFailure(err error) error {
 	var rejected *patch.RejectedError
 	if !errors.As(err, &rejected) {
 		return err
 	}
-	e := Errorf(CodePatchRejected, "the patch was not applied, and nothing was changed: %v", rejected)
+	e := Errorf(CodePatchRejected, "the patch was not applied, and nothing was changed: %s", withoutControls(rejected.Error()))
 	if rejected.File != "" {
 		e = e.With("file", shownPath(rejected.File))
 	}

@@ -389,6 +389,20 @@ func TestAPatchIsAppliedWholeOrNotAtAll(t *testing.T) {
 	wantCode(t, err, core.CodePathOutside)
 }
 
+func TestAPatchNamesAFileInOneWayAndRefusalsArePlain(t *testing.T) {
+	w, env, _ := newFiles(t)
+	w.write(env, "f", "1\n2\n")
+	_, err := w.ApplyPatch(t.Context(), alice, core.ApplyPatchInput{EnvironmentID: env, Patch: "--- f\n+++ f\n@@ -1 +1 @@\n-1\n+a\n--- ./f\n+++ ./f\n@@ -2 +2 @@\n-2\n+b\n"})
+	wantCode(t, err, core.CodePatchRejected)
+	_, err = w.ApplyPatch(t.Context(), alice, core.ApplyPatchInput{EnvironmentID: env, Patch: "--- \x1b[2Jx\n+++ \x1b[2Jx\n@@ -1 +1 @@\n-1\n+a\n"})
+	if e := wantCode(t, err, core.CodePatchRejected); strings.Contains(e.Detail, "\x1b") {
+		t.Errorf("it says %q", e.Detail)
+	}
+	if got := w.text(env, "f").Text; got != "1\n2\n" {
+		t.Errorf("it holds %q", got)
+	}
+}
+
 func TestAModeThatIsThereAlreadyIsNoChange(t *testing.T) {
 	w, env, _ := newFiles(t)
 	w.write(env, "x", "1\n")
