@@ -2,11 +2,13 @@ package files_test
 
 import (
 	"os"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/workspace/files"
 )
 
 func (k *kit) move(source, destination string, o core.CopyOptions) error {
@@ -175,4 +177,69 @@ func TestADirectoryThatMayNotBeWrittenIsNotMoved(t *testing.T) {
 	k.wantNone("new")
 	must(t, k.move("dir", "renamed", core.CopyOptions{}))
 	must(t, unix.Chmod(k.path+"/renamed", 0o755))
+}
+
+// meanwhile has do done once by a program inside, just before a name is changed. It
+// has a goroutine of its own, which is the service's user.
+func (k *kit) meanwhile(do func()) {
+	k.t.Helper()
+	var once sync.Once
+	restore := files.SetRenameat2(func(from int, name string, to int, target string, flags uint) error {
+		once.Do(func() {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				do()
+			}()
+			<-done
+		})
+		return unix.Renameat2(from, name, to, target, flags)
+	})
+	k.t.Cleanup(restore)
+}
+
+func TestWhatAppearsMeanwhileIsNotReplaced(t *testing.T) {
+	for _, o := range []core.CopyOptions{{}, {If: core.Condition{Absent: true}}} {
+		for _, source := range []string{"file", "dir", "link"} {
+			k := standing(t)
+			want := core.CodeAlreadyExists
+			if o.If.Absent {
+				want = core.CodeETagMismatch
+			}
+			k.meanwhile(func() { k.put("new", "of somebody else", 0o644) })
+			wantCode(t, k.move(source, "new", o), want)
+			k.want("new", "of somebody else")
+			must(t, os.Remove(k.path+"/new"))
+			k.meanwhile(func() { k.put("new", "of somebody else", 0o644) })
+			o.Limit, o.Files = ample.Limit, ample.Files
+			wantCode(t, k.copy(source, "new", o), want)
+			k.want("new", "of somebody else")
+			k.want("dir/file", "x")
+			k.wantClean()
+		}
+	}
+}
+
+// TestAConditionIsOfWhatIsThereAtThatMoment: it is judged again where a program inside
+// has replaced the file after it was.
+func TestAConditionIsOfWhatIsThereAtThatMoment(t *testing.T) {
+	for name, change := range map[string]func(k *kit, o core.CopyOptions) error{
+		"move":   func(k *kit, o core.CopyOptions) error { return k.move("file", "other", o) },
+		"copy":   func(k *kit, o core.CopyOptions) error { return k.copy("file", "other", o) },
+		"remove": func(k *kit, o core.CopyOptions) error { return k.tree.Remove(k.t.Context(), "other", false, o.If) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := standing(t)
+			o := ample
+			o.Overwrite, o.If.Match = true, []string{k.tag("other")}
+			k.meanwhile(func() {
+				_ = os.Remove(k.path + "/other")
+				k.put("other", "of somebody else", 0o644)
+			})
+			wantCode(t, change(k, o), core.CodeETagMismatch)
+			k.want("other", "of somebody else")
+			k.want("file", "file")
+			k.wantClean()
+		})
+	}
 }
