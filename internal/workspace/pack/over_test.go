@@ -1,0 +1,28 @@
+package pack_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"envapi/core"
+)
+
+// For each directory that is there a descriptor is held.
+func TestWhatIsUnpackedOverIsBounded(t *testing.T) {
+	k := newKit(t)
+	var entries []entry
+	for n := range 1030 {
+		name := fmt.Sprintf("d/%d/f", n)
+		entries = append(entries, file(name, "x"))
+		k.put(filepath.Dir(name)+"/there", "")
+	}
+	before := k.tree("")
+	e := wantCode(t, second(k.unpack("", tarOf(t, entries...), generous)), core.CodeInvalidArgument)
+	if !strings.Contains(e.Detail, "1024") {
+		t.Errorf("it says %q", e.Detail)
+	}
+	k.untouched(before)
+	must(t, second(k.unpack("new", tarOf(t, entries...), generous)))
+}
