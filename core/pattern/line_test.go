@@ -196,19 +196,15 @@ func FuzzMultiline(f *testing.F) {
 // nothing can stop it.
 func TestADearPatternEnds(t *testing.T) {
 	for _, text := range []string{"(a?){300}(a*){300}[^b]{900}b", "(x+x+)+y", `(\pL{0,30}){30}[0-9]`, "(a|b|ab)*bc"} {
-		for _, multiline := range []bool{false, true} {
-			l := compile(t, text, pattern.LineOptions{Multiline: multiline})
-			in := bytes.Repeat([]byte("a"), min(1<<20, l.MostInput()))
-			s := l.NewScan()
-			s.Reset(in)
-			begin := time.Now()
-			s.Next(0)
-			l.Count(in, 100)
-			if d := time.Since(begin); d > time.Minute {
-				t.Errorf("%q at %d bytes took %s", text, len(in), d)
-			} else {
-				t.Logf("%q at %d bytes took %s", text, len(in), d)
-			}
+		l := compile(t, text, pattern.LineOptions{})
+		in := bytes.Repeat([]byte("a"), min(1<<20, l.MostInput()))
+		s := l.NewScan()
+		s.Reset(in)
+		begin := time.Now()
+		s.Next(0)
+		// Some seconds; more where others keep the machine busy or races are looked for.
+		if d := time.Since(begin); d > 2*time.Minute {
+			t.Errorf("%q at %d bytes took %s", text, len(in), d)
 		}
 	}
 }
