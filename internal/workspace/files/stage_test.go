@@ -85,9 +85,9 @@ func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 // executes its program; a program that is run from the file before would be "busy".
 func TestNobodyHasAFileOpenForWritingOnceItIsStaged(t *testing.T) {
 	k := newKit(t)
-	var grown func()
-	content := io.MultiReader(strings.NewReader("#!/bin/true\n"), &opening{func() { grown = forks.Begin() }})
-	done := make(chan core.Staged)
+	begun := make(chan func(), 1)
+	content := io.MultiReader(strings.NewReader("#!/bin/true\n"), &opening{func() { begun <- forks.Begin() }})
+	done := make(chan core.Staged, 1)
 	go func() {
 		put, err := k.tree.Stage(t.Context(), content, -1)
 		if err != nil {
@@ -95,6 +95,7 @@ func TestNobodyHasAFileOpenForWritingOnceItIsStaged(t *testing.T) {
 		}
 		done <- put
 	}()
+	grown := <-begun
 	select {
 	case <-done:
 		t.Fatal("it did not wait")

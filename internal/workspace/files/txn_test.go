@@ -23,6 +23,7 @@ func TestSeveralChangesAreAllMadeOrNone(t *testing.T) {
 	k.put("locked/file", "old", 0o644)
 	must(t, os.Chmod(k.path+"/locked", 0o555))
 	t.Cleanup(func() { _ = os.Chmod(k.path+"/locked", 0o700) })
+	k.link("/workspace/replaced", "alias")
 	changes := func(last core.Change) []core.Change {
 		last.Put = k.stage("new")
 		return []core.Change{
@@ -38,7 +39,7 @@ func TestSeveralChangesAreAllMadeOrNone(t *testing.T) {
 		{Path: "locked/new"},
 		{Path: "none/file"},
 		{Path: "taken/file", Parents: true},
-		{Path: "replaced"},
+		{Path: "replaced"}, {Path: "./replaced"}, {Path: "alias"},
 		{Path: "locked", If: core.Condition{Match: []string{"x"}}},
 	} {
 		if last.Path == "locked/file" && k.uid == 0 && os.Geteuid() == 0 {
