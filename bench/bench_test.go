@@ -14,7 +14,12 @@ import (
 	"envapi/internal/testbin"
 )
 
-func TestMain(m *testing.M) { os.Exit(testbin.Run(m)) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serveVariable); dir != "" {
+		serveFiles(dir)
+	}
+	os.Exit(testbin.Run(m))
+}
 
 // Whether the bounds are kept is for "make bench" on a quiet machine.
 func TestAShortRunMeasuresEverything(t *testing.T) {
@@ -23,11 +28,12 @@ func TestAShortRunMeasuresEverything(t *testing.T) {
 	}
 	r, err := run(t.Context(), options{
 		program: testbin.Path(t, "envapi-http"), warmup: 1, rounds: 3, environments: 2, loudBytes: 16 << 20, loudRounds: 2, shells: 3,
+		files: fileOptions{large: 16 << 20, entries: 2000, source: "src/encoding", small: 3, rounds: 2},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{warmArgv, warmShell, createExec, bubblewrap, bareBash, inShell, bareTrue, loudCommand, loudPipe, execAlone, execAmong} {
+	for _, name := range []string{warmArgv, warmShell, createExec, bubblewrap, bareBash, inShell, bareTrue, loudCommand, loudPipe, execAlone, execAmong, getSmall, getLarge, plainLarge, putLarge, ddSmall, listWide, listTree, findTree, searches[0].ours()} {
 		if r.median(name) <= 0 {
 			t.Errorf("%q was not measured", name)
 		}
@@ -48,7 +54,7 @@ func TestAShortRunMeasuresEverything(t *testing.T) {
 
 func TestABoundThatIsNotKeptIsSaid(t *testing.T) {
 	made := func(exec time.Duration) *report {
-		return &report{samples: []sample{
+		return &report{files: kept(), samples: []sample{
 			{warmArgv, []time.Duration{exec}},
 			{warmShell, []time.Duration{exec}},
 			{createExec, []time.Duration{1}},
@@ -71,7 +77,8 @@ func TestABoundThatIsNotKeptIsSaid(t *testing.T) {
 		{"over one", made(7), 1},
 		{"over two", made(31), 2},
 		{"over three", made(34), 3},
-		{"nothing was measured", &report{}, 6},
+		{"nothing was measured", &report{}, 6 + len(kept())/2},
+		{"no ripgrep", without(made(6), searches[0].peer()), 0},
 		{"idle shells work", busy(made(6), 2*maxBusy), 1},
 		{"idle shells do nothing", busy(made(6), 0), 0},
 	} {
@@ -87,6 +94,24 @@ func TestGrowthWithOutputIsSaid(t *testing.T) {
 			t.Errorf("%d: %q", peak, got)
 		}
 	}
+}
+
+// kept are samples of files that keep their bounds.
+func kept() []sample {
+	var all []sample
+	for _, b := range fileBounds {
+		if b.max > 0 {
+			all = append(all, sample{b.of, []time.Duration{1}}, sample{b.to, []time.Duration{1}})
+		}
+	}
+	return all
+}
+
+// without is a report of a host where a program is not.
+func without(r *report, name string) *report {
+	r.files = slices.DeleteFunc(r.files, func(s sample) bool { return s.name == name })
+	r.lacks(name, "it is not there")
+	return r
 }
 
 // busy is a report on idle shells that take such a share of a core.

@@ -1,8 +1,9 @@
 // Command bench measures envapi beside what it replaces, in one run: an exec
 // over HTTP beside bubblewrap with the same view and beside a bare fork of
 // bash, a command in an open shell over HTTP beside a bare fork of the program,
-// a loud command beside a pipe, and the memory that the service, its environments
-// and their shells hold. It prints medians and their spread, and fails where a
+// a loud command beside a pipe, files over HTTP beside a plain file server,
+// ripgrep, find and dd, and the memory that the service, its environments and their
+// shells hold. It prints medians and their spread, and fails where a
 // ratio is over its bound.
 //
 // Ratios of one run are comparable between machines, its times are not. It
@@ -29,18 +30,23 @@ type options struct {
 	loudBytes    int64  // that one command writes
 	loudRounds   int    // how often
 	shells       int    // open at one time, each in an environment of its own
+	files        fileOptions
 }
 
 func main() {
+	if dir := os.Getenv(serveVariable); dir != "" {
+		serveFiles(dir)
+	}
 	bin := flag.String("bin", "bin", "the folder with envapi-http")
 	rounds := flag.Int("rounds", 300, "rounds to measure")
 	shells := flag.Int("shells", 1000, "environments with an open shell each to have at one time")
 	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	o := options{
 		program: filepath.Join(*bin, "envapi-http"), warmup: 30, rounds: *rounds, environments: 10,
 		loudBytes: 1 << 30, loudRounds: 9, shells: *shells,
+		files: fileOptions{large: 100 << 20, entries: 100_000, source: "src", small: *rounds, rounds: 9},
 	}
 	report, err := run(ctx, o)
 	if err != nil {
@@ -82,6 +88,9 @@ func run(ctx context.Context, o options) (*report, error) {
 	if err = report.takeOutput(ctx, s, o.loudBytes, o.loudRounds); err != nil {
 		return nil, err
 	}
+	if err = report.takeFiles(ctx, s, folder, o.files); err != nil {
+		return nil, err
+	}
 	s.stop() // the next one has the same uids
 	return report, report.takeCrowd(ctx, o, folder)
 }
@@ -99,7 +108,7 @@ const (
 
 // bounds compare like with like: an argv runs without a shell on both sides, a
 // command line with bash on both. A bound of 0 is printed only.
-var bounds = []bound{
+var bounds = slices.Concat(fileBounds, []bound{
 	{warmArgv, bubblewrap, 0.6},
 	{warmShell, bareBash, 3},
 	{warmShell, bubblewrap, 0},
@@ -107,7 +116,7 @@ var bounds = []bound{
 	{loudCommand, loudPipe, 2},
 	{inShell, bareTrue, 3},
 	{execAmong, execAlone, 1.5},
-}
+})
 
 // line gives what is measured, each beside the others.
 func line(ctx context.Context, s *service, folder string) ([]contender, error) {
@@ -141,12 +150,16 @@ func line(ctx context.Context, s *service, folder string) ([]contender, error) {
 // print writes the tables.
 func (r *report) print(w io.Writer) {
 	fmt.Fprintf(w, "%-46s %9s %9s %9s %6s\n", "one at a time", "median", "p10", "p90", "n")
-	for _, s := range slices.Concat(r.samples, r.loud.samples) {
+	for _, s := range r.all() {
 		fmt.Fprintf(w, "%-46s %9s %9s %9s %6d\n", s.name, ms(s.quantile(0.5)), ms(s.quantile(0.1)), ms(s.quantile(0.9)), len(s.times))
 	}
 	fmt.Fprintf(w, "\n%-46s %9s %9s\n", "ratio of medians", "measured", "at most")
 	for _, b := range bounds {
 		most, verdict := fmt.Sprintf("%.2f", b.max), "ok"
+		if why := r.absent[b.to]; why != "" {
+			fmt.Fprintf(w, "%-46s not measured: %s\n  to %s\n", b.of, why, b.to)
+			continue
+		}
 		switch {
 		case b.max == 0:
 			most, verdict = "", ""

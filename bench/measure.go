@@ -33,8 +33,13 @@ type report struct {
 	samples    []sample
 	idle, each memory
 	loud       loud
+	files      []sample
 	crowd      *crowd
+	absent     map[string]string // what could not be measured here, and why
 }
+
+// all are the samples in the order of the tables.
+func (r *report) all() []sample { return slices.Concat(r.samples, r.loud.samples, r.files) }
 
 // measure runs each contender once a round, so that whatever the machine does
 // besides hits all of them, in an order that differs from round to round, so
@@ -66,7 +71,7 @@ func (s sample) quantile(q float64) time.Duration {
 }
 
 func (r *report) median(name string) time.Duration {
-	for _, s := range slices.Concat(r.samples, r.loud.samples) {
+	for _, s := range r.all() {
 		if s.name == name {
 			return s.quantile(0.5)
 		}
@@ -78,8 +83,11 @@ func (r *report) ratio(b bound) float64 {
 	return float64(r.median(b.of)) / float64(r.median(b.to))
 }
 
-// keeps says whether a bound is kept; what was not measured, a NaN, keeps none.
-func (r *report) keeps(b bound) bool { return b.max == 0 || r.ratio(b) <= b.max }
+// keeps says whether a bound is kept; what was not measured, a NaN, keeps none,
+// unless the other program is not on this host.
+func (r *report) keeps(b bound) bool {
+	return b.max == 0 || r.absent[b.to] != "" || r.ratio(b) <= b.max
+}
 
 // over says in words which bounds are not kept.
 func (r *report) over() []string {
