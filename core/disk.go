@@ -22,8 +22,8 @@ const (
 )
 
 // below says whether there is less than of what must stay free.
-func (free DiskUse) below(reserve DiskUse) bool {
-	return free.Bytes < reserve.Bytes || free.Files < reserve.Files
+func (use DiskUse) below(reserve DiskUse) bool {
+	return use.Bytes < reserve.Bytes || use.Files < reserve.Files
 }
 
 // look is what the disk watch knows when it has counted an environment.

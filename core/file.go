@@ -43,7 +43,7 @@ func (s *Service) readFolder(ctx context.Context, c Caller, id string) (*folder,
 }
 
 // changeFolder opens it for who changes something, which is to be done within
-// during: a reset that comes before that makes it fail.
+// during: a reset that comes between makes it fail.
 func (s *Service) changeFolder(ctx context.Context, c Caller, id string) (*folder, error) {
 	p, leave, err := s.enterOwn(ctx, c.Owner, id)
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *folder) during(ctx context.Context, do func() error) error {
 	return nil
 }
 
-// pathOf refuses a path that no file has.
+// checkPath refuses a path that no file has.
 func checkPath(field, path string) error {
 	if path == "" {
 		return invalid(field, "%s is missing: give a path below the workspace", field)

@@ -307,7 +307,7 @@ func TestWhatAFileIsIsTold(t *testing.T) {
 		"":                         {Charset: "utf-8", LineEnding: "none", Encoding: "utf-8"},
 		strings.Repeat("é", 1<<16): {Charset: "utf-8", LineEnding: "none", Encoding: "utf-8"},
 	} {
-		must(t, os.WriteFile(filepath.Join(folders.Path(env), "x"), []byte(content), 0o600)) //nolint:gosec // a test's own folder
+		must(t, os.WriteFile(filepath.Join(folders.Path(env), "x"), []byte(content), 0o600))
 		got := w.text(env, "x")
 		if got.Charset != want.Charset || got.BOM != want.BOM || got.LineEnding != want.LineEnding || got.Encoding != want.Encoding {
 			t.Errorf("%.20q: got %+v", content, got)

@@ -49,5 +49,5 @@ func writeRaw(w http.ResponseWriter, status int, mediaType string, body []byte) 
 	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may be gone; there is nobody to tell
+	_, _ = w.Write(body) //nolint:gosec // JSON, with nosniff; the client may be gone, and there is nobody to tell
 }

@@ -21,7 +21,7 @@ func (h *handler) sendFeed(w http.ResponseWriter, r *http.Request, in reading) e
 	if err != nil {
 		return err
 	}
-	defer watch.Close()
+	defer func() { _ = watch.Close() }()
 	if a, ok := w.(*answer); ok {
 		defer a.endWith(ctx)()
 	}

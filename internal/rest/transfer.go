@@ -104,7 +104,7 @@ func (h *handler) sendFile(w http.ResponseWriter, r *http.Request, in reading) e
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	info := d.Info()
 	header := w.Header()
 	if d.Tag != "" {
@@ -237,10 +237,7 @@ func (a *answer) ReadFrom(from io.Reader) (int64, error) {
 // sendArchive answers with an archive as it is made. Before its first byte, a failure
 // is an answer as any other; later, the connection is broken off.
 func (h *handler) sendArchive(w http.ResponseWriter, r *http.Request, in reading) error {
-	media, err := archiveType(in.input)
-	if err != nil {
-		return err
-	}
+	media := archiveType(in.input)
 	ctx, cancel := h.Service.Stream(r.Context(), in.caller)
 	defer cancel()
 	if a, ok := w.(*answer); ok {
@@ -266,20 +263,20 @@ func (h *handler) sendArchive(w http.ResponseWriter, r *http.Request, in reading
 }
 
 // archiveType gives the media type of what was asked for.
-func archiveType(input []byte) (string, error) {
+func archiveType(input []byte) string {
 	var in struct {
 		Compression core.Compression `json:"compression"`
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
-		return tools.Gzip, nil //nolint:nilerr // it is refused where it is decoded
+		return tools.Gzip // it is refused where it is decoded
 	}
 	switch in.Compression {
 	case core.CompressNone:
-		return tools.Tar, nil
+		return tools.Tar
 	case core.CompressZstd:
-		return tools.Zstd, nil
+		return tools.Zstd
 	}
-	return tools.Gzip, nil
+	return tools.Gzip
 }
 
 // errHead ends the making of an archive of which only the header was asked for.
