@@ -23,6 +23,10 @@ const (
 	mostTries = 16
 )
 
+// mostPut is how many names an archive may bring to directories that are there: each is
+// a step, held in memory, and all are made while others wait.
+var mostPut = 16 << 10 // tests make it less
+
 // merge brings what was unpacked to where it belongs: each topmost thing that is not
 // there yet by one step.
 type merge struct {
@@ -85,6 +89,9 @@ func (m *merge) whole(place *inside.Place) error {
 
 // put takes something that was unpacked aside, for a step that puts it.
 func (m *merge) put(from *os.File, name string, kind uint32, at *inside.Place) error {
+	if len(m.steps) == mostPut {
+		return bad("it brings more than %d names to directories that are there in %q; unpack it to a new directory", mostPut, m.name)
+	}
 	s := step{staged: fmt.Sprintf("put%d", len(m.steps)), at: at, over: m.overwrite && kind != unix.S_IFDIR}
 	m.steps = append(m.steps, s)
 	return m.unpacker.moveAside(from, name, kind, s.staged)

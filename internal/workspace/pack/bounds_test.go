@@ -1,0 +1,9 @@
+package pack
+
+// SetMostPut has an archive bring at most so many names to directories that are there,
+// and gives what puts that back.
+func SetMostPut(n int) (restore func()) {
+	before := mostPut
+	mostPut = n
+	return func() { mostPut = before }
+}
