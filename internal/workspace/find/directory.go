@@ -84,16 +84,21 @@ func known(dir *os.File, e *entry) bool {
 	return true
 }
 
+// mostTries is how often one tries to open what cannot be opened just now.
+const mostTries = 16
+
 // openBelow opens what stands at a path below a directory, for reading: it never
-// waits, and makes no terminal ours.
+// waits, and makes no terminal ours. EAGAIN is a file on which a program holds a lease,
+// for as long as the kernel lets it.
 func openBelow(dir *os.File, path string, flags uint64) (int, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC | flags,
 		Resolve: beneath,
 	}
-	for {
+	for tries := 1; ; tries++ {
 		n, err := unix.Openat2(fd(dir), path, &how)
-		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+		again := errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN)
+		if !again || tries == mostTries {
 			return n, err
 		}
 	}
