@@ -53,3 +53,26 @@ func TestNothingOutsideIsFoundWhileNamesAreSwapped(t *testing.T) {
 		t.Error("nothing was ever found")
 	}
 }
+
+// The kernel gives up a look-up that goes up while anybody on the host renames
+// something: others must not hold up who has such a path.
+func TestAPathThatGoesUpIsFoundWhileNamesElsewhereChange(t *testing.T) {
+	root, dir := newRoot(t)
+	must(t, os.MkdirAll(dir+"/a/b", 0o700))
+	must(t, os.WriteFile(dir+"/file", nil, 0o600))
+	must(t, os.Symlink("b/../..", dir+"/a/up"))
+	defer inside.SetOpenat2(func(at int, path string, how *unix.OpenHow) (int, error) {
+		if strings.Contains(path, "..") || strings.Contains(path, "up") && how.Flags&unix.O_NOFOLLOW == 0 {
+			return -1, unix.EAGAIN
+		}
+		return unix.Openat2(at, path, how)
+	})()
+	for _, path := range []string{"a/b/../../file", "a/up/file", "a/up/a/../file"} {
+		at, err := root.Locate(path, inside.Mode{Follow: true})
+		must(t, err)
+		if !at.Exists() || held(t, at.Leaf) != dir+"/file" {
+			t.Errorf("%q led to %+v", path, at)
+		}
+		at.Close()
+	}
+}
