@@ -78,6 +78,9 @@ func (x *Txn) hang(c *chain, s *step) error {
 			err = join(err, errors.Join(parent.Sync(), parent.Close()))
 		}
 		if err != nil {
+			if next != nil {
+				_ = next.Close()
+			}
 			return err
 		}
 	}

@@ -30,10 +30,20 @@ func (t *Tree) Commit(ctx context.Context, changes []core.Change) ([]core.Commit
 		}
 		c.content[i] = put
 	}
+	var done []core.Committed
+	err := Again(func() (err error) {
+		done, err = c.attempt(ctx)
+		return err
+	})
+	return done, err
+}
+
+// Again does over what found that something had changed meanwhile.
+func Again(do func() error) error {
 	for attempt := 1; ; attempt++ {
-		done, err := c.attempt(ctx)
+		err := do()
 		if attempt == mostAttempts || !errors.Is(err, ErrChanged) {
-			return done, err
+			return err
 		}
 	}
 }
@@ -49,7 +59,10 @@ type commit struct {
 
 // end discards what was not committed, and what came back.
 func (c *commit) end() {
-	for _, change := range c.changes {
+	for i, change := range c.changes {
+		if c.txn != nil && c.txn.stuck && c.content[i] != nil {
+			c.content[i].leave()
+		}
 		if change.Put != nil {
 			change.Put.Discard()
 		}

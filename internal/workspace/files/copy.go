@@ -44,7 +44,7 @@ func (t *Tree) Copy(ctx context.Context, source, destination string, o core.Copy
 		return info, nil, err
 	}
 	x.loose = c.files > mostSynced
-	err = again(func() error {
+	err = Again(func() error {
 		info, err = p.put(ctx, c, o)
 		return err
 	})

@@ -16,21 +16,11 @@ import (
 // MakeDirectory implements core.FileWriter. With parents a link to a directory is one
 // that is there already. Where it fails, what it made is taken away again.
 func (t *Tree) MakeDirectory(ctx context.Context, path string, parents bool) (info core.FileInfo, made bool, err error) {
-	err = again(func() error {
+	err = Again(func() error {
 		info, made, err = t.makeDirectory(ctx, path, parents)
 		return err
 	})
 	return info, made, err
-}
-
-// again does over what found that something had changed meanwhile.
-func again(do func() error) error {
-	for attempt := 1; ; attempt++ {
-		err := do()
-		if attempt == mostAttempts || !errors.Is(err, ErrChanged) {
-			return err
-		}
-	}
 }
 
 func (t *Tree) makeDirectory(ctx context.Context, path string, parents bool) (info core.FileInfo, made bool, err error) {
@@ -63,14 +53,13 @@ func (t *Tree) makeAt(path string, parents bool, at *inside.Place) (made bool, e
 	defer grown.close()
 	err = t.root.As(func() error {
 		var dir *os.File
-		dir, made, err = makeIn(at.Dir, at.Name)
-		if err == nil && !made && !parents {
-			err = unix.EEXIST
-		}
-		if err != nil {
+		if dir, made, err = makeIn(at.Dir, at.Name); err != nil {
 			return inside.Fault(path, err)
 		}
 		_ = dir.Close()
+		if !made && !parents {
+			return inside.Fault(path, unix.EEXIST)
+		}
 		return inside.Fault(path, at.Look())
 	})
 	if err == nil {

@@ -16,6 +16,13 @@ func SetRenameat2(f func(from int, name string, to int, target string, flags uin
 	return func() { renameat2 = unix.Renameat2 }
 }
 
+// SetMostJournal bounds journals by something else, and gives what puts that back.
+func SetMostJournal(n int) (restore func()) {
+	before := mostJournal
+	mostJournal = n
+	return func() { mostJournal = before }
+}
+
 // Tags counts the tags that are kept, and MostTags bounds them.
 func (s *Store) Tags() int { return s.tags.order.Len() }
 

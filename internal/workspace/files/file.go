@@ -57,7 +57,7 @@ func (t *Tree) Check(ctx context.Context, name string, at *inside.Place, c core.
 	if !at.Exists() {
 		at.Judged = true
 		if c.Match != nil {
-			return mismatch(name, nil)
+			return mismatch(name, false, nil)
 		}
 		return nil
 	}
@@ -66,14 +66,14 @@ func (t *Tree) Check(ctx context.Context, name string, at *inside.Place, c core.
 		return nil
 	}
 	if c.Absent && at.Kind() != unix.S_IFREG {
-		return mismatch(name, nil)
+		return mismatch(name, true, nil)
 	}
 	tag, err := t.judge(ctx, name, at)
 	if err != nil {
 		return err
 	}
 	if c.Absent || !slices.Contains(c.Match, tag) {
-		return mismatch(name, tag)
+		return mismatch(name, c.Absent, tag)
 	}
 	return nil
 }
@@ -97,10 +97,14 @@ func (t *Tree) judge(ctx context.Context, name string, at *inside.Place) (string
 	return tag, nil
 }
 
-// mismatch says that a condition does not hold; tag is what is there, or nil.
-func mismatch(name string, tag any) error {
+// mismatch says that a condition does not hold, absent where that is that nothing is
+// there; tag is what is there, or nil.
+func mismatch(name string, absent bool, tag any) error {
 	text := "cannot change %q: its content is another than the condition says; read it again, and change that"
-	if tag == nil {
+	switch {
+	case absent:
+		text = "cannot make %q: there is something already, and the condition says that there is nothing"
+	case tag == nil:
 		text = "cannot change %q: there is no file, and the condition says that there is"
 	}
 	return core.Errorf(core.CodeETagMismatch, text, name).With("path", name).With("etag", tag)

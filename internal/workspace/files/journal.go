@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"envapi/core"
 	"envapi/internal/workspace/inside"
 )
 
@@ -16,9 +17,11 @@ const (
 	journalName = ".journal"
 	journalNew  = ".journal.new"
 	journalDone = ".done"
-	// mostJournal bounds what is read of a journal: 16 Ki steps of long paths.
-	mostJournal = 64 << 20
 )
+
+// mostJournal bounds a journal: 16 Ki steps of long paths, or some hundred thousand of
+// short ones.
+var mostJournal = 64 << 20 // tests make it less
 
 // journal is what undoes a transaction after a crash. As long as it has its name, the
 // transaction is not made.
@@ -66,6 +69,10 @@ func (x *Txn) writeJournal() error {
 	text, err := json.Marshal(j)
 	if err != nil {
 		return err
+	}
+	if len(text) > mostJournal {
+		return core.Errorf(core.CodeTooLarge, "cannot make %d changes at once, all or none: make fewer at once", len(x.steps)).
+			With("allowed_bytes", mostJournal)
 	}
 	return x.tree.root.As(func() error { return x.putJournal(text) })
 }

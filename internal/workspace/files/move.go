@@ -19,7 +19,7 @@ const movedName = "moved"
 // stands at the destination is replaced itself, also where it is a link. A directory
 // that its own mode forbids its owner to write to cannot be moved.
 func (t *Tree) Move(ctx context.Context, source, destination string, o core.CopyOptions) (info core.FileInfo, err error) {
-	err = again(func() error {
+	err = Again(func() error {
 		info, err = t.move(ctx, source, destination, o)
 		return err
 	})

@@ -140,35 +140,27 @@ func (t *Tree) isBelow(dir *os.File, top *unix.Stat_t) (below bool, err error) {
 
 // climb goes up from a directory to the root and looks for one on its way.
 func climb(dir *os.File, root, top *unix.Stat_t) (bool, error) {
+	var below unix.Stat_t
 	up := dir
-	for {
-		here, err := statOf(up)
-		if err == nil && (sameInode(&here, top) || sameInode(&here, root)) {
-			return sameInode(&here, top), closeUnless(up, dir)
-		}
-		var next *os.File
-		if err == nil {
-			next, err = openAt(up, "..", unix.O_PATH|unix.O_DIRECTORY)
-		}
-		_ = closeUnless(up, dir)
-		if err != nil {
-			return false, err
-		}
-		above, err := statOf(next)
-		if err == nil && sameInode(&above, &here) {
-			err = unix.ENOENT // the top of everything: it was moved out
+	for way := "."; ; way = ".." {
+		next, err := openAt(up, way, unix.O_PATH|unix.O_DIRECTORY)
+		if up != dir {
+			_ = up.Close()
 		}
 		if err != nil {
-			_ = next.Close()
 			return false, err
 		}
 		up = next
+		here, err := statOf(up)
+		found, highest := sameInode(&here, top), sameInode(&here, &below)
+		if err == nil && !found && !highest && !sameInode(&here, root) {
+			below = here
+			continue
+		}
+		_ = up.Close()
+		if err == nil && highest {
+			err = unix.ENOENT // it was moved out
+		}
+		return found, err
 	}
-}
-
-func closeUnless(f, kept *os.File) error {
-	if f == kept {
-		return nil
-	}
-	return f.Close()
 }

@@ -44,12 +44,12 @@ func (s *Store) recoverEnvironment(id string) error {
 		return err
 	}
 	for _, name := range all {
-		if !strings.HasPrefix(name, "t.") {
-			continue
+		if strings.HasPrefix(name, "t.") {
+			err = errors.Join(err, s.recoverTxn(id, folder, name))
 		}
-		if err := s.recoverTxn(id, folder, name); err != nil {
-			return err
-		}
+	}
+	if err != nil {
+		return err
 	}
 	return s.discard(s.staging, id, id)
 }
@@ -98,7 +98,7 @@ func readJournal(dir *os.File) (*journal, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostJournal))
+	text, err := io.ReadAll(io.LimitReader(f, int64(mostJournal)))
 	if err != nil {
 		return nil, err
 	}

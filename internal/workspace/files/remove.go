@@ -13,7 +13,7 @@ import (
 // Remove implements core.FileWriter. Everything goes by one rename out of the
 // workspace; what is freed is freed afterwards.
 func (t *Tree) Remove(ctx context.Context, path string, recursive bool, cond core.Condition) error {
-	return again(func() error { return t.remove(ctx, path, recursive, cond) })
+	return Again(func() error { return t.remove(ctx, path, recursive, cond) })
 }
 
 func (t *Tree) remove(ctx context.Context, path string, recursive bool, cond core.Condition) error {

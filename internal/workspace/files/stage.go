@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
-	"envapi/sandbox/forks"
 )
 
 const (
@@ -39,12 +38,19 @@ func (s *staged) ETag() string { return s.tag }
 
 // Discard frees what was not committed.
 func (s *staged) Discard() {
+	if s.leave() {
+		_ = unix.Unlinkat(fd(s.dir), s.name, 0)
+	}
+}
+
+// leave lets go of the content, and leaves it where it is. It says whether it was held.
+func (s *staged) leave() bool {
 	if s.file == nil {
-		return
+		return false
 	}
 	_ = s.file.Close()
 	s.file = nil
-	_ = unix.Unlinkat(fd(s.dir), s.name, 0)
+	return true
 }
 
 // Stage implements core.FileWriter. The memory that it takes is that of one piece,
@@ -101,10 +107,7 @@ func (s *staged) fill(ctx context.Context, content io.Reader, limit int64) error
 	}
 	writing := s.file
 	s.file = reading
-	if err := writing.Close(); err != nil {
-		return failed("write a file to disk", err)
-	}
-	return forks.Settle(ctx) // else a program that is run from it at once may be "busy"
+	return failed("write a file to disk", writing.Close())
 }
 
 // copy writes and hashes the content piece by piece.

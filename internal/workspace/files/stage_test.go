@@ -83,31 +83,32 @@ func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 
 // A process that was forked meanwhile has the staged file open for writing until it
 // executes its program; a program that is run from the file before would be "busy".
-func TestNobodyHasAFileOpenForWritingOnceItIsStaged(t *testing.T) {
+func TestNobodyHasAFileOpenForWritingOnceItIsThere(t *testing.T) {
 	k := newKit(t)
 	begun := make(chan func(), 1)
 	content := io.MultiReader(strings.NewReader("#!/bin/true\n"), &opening{func() { begun <- forks.Begin() }})
-	done := make(chan core.Staged, 1)
-	go func() {
-		put, err := k.tree.Stage(t.Context(), content, -1)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- put
-	}()
+	put, err := k.tree.Stage(t.Context(), content, -1)
+	must(t, err)
 	grown := <-begun
+	done := make(chan error, 1)
+	go func() {
+		_, err := k.tree.Commit(t.Context(), []core.Change{{Path: "program", Put: put}})
+		done <- err
+	}()
 	select {
 	case <-done:
 		t.Fatal("it did not wait")
 	case <-time.After(50 * time.Millisecond):
 	}
+	k.wantNone("program")
 	grown()
-	put := <-done
-	put.Discard()
+	must(t, <-done)
+	put = k.stage("x")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	defer forks.Begin()()
-	if _, err := k.tree.Stage(ctx, strings.NewReader("x"), -1); !errors.Is(err, context.DeadlineExceeded) {
+	_, err = k.tree.Commit(ctx, []core.Change{{Path: "program", Put: put}})
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 	k.wantClean()

@@ -54,6 +54,7 @@ func (s *step) look(dir *os.File) error {
 	return err
 }
 
+// do makes the step. Where it fails, undo takes back what was made of it.
 func (s *step) do(dir *os.File) error {
 	switch {
 	case s.op == opTake && !s.at.Exists():
@@ -64,7 +65,7 @@ func (s *step) do(dir *os.File) error {
 		return s.replace(dir)
 	}
 	err := renameNew(dir, s.name, s.at.Dir, s.target)
-	if errors.Is(err, unix.EEXIST) && s.over || errors.Is(err, unix.EEXIST) && s.at.Judged {
+	if errors.Is(err, unix.EEXIST) && (s.over || s.at.Judged) {
 		return changed(s.at.Path)
 	}
 	return inside.Fault(s.at.Path, err)
@@ -98,17 +99,13 @@ func (s *step) replace(dir *os.File) error {
 	return s.judge(dir)
 }
 
-// judge looks at what came back, and takes the step back where it is not what was
-// looked at before.
+// judge fails where what came back is not what was looked at before.
 func (s *step) judge(dir *os.File) error {
 	came, err := statAt(dir, s.name)
-	if err == nil && s.fits(&came) {
-		return nil
+	if err == nil && !s.fits(&came) {
+		return changed(s.at.Path)
 	}
-	if err == nil {
-		err = changed(s.at.Path)
-	}
-	return join(err, s.undo(dir))
+	return err
 }
 
 func (s *step) fits(came *unix.Stat_t) bool {
@@ -119,8 +116,25 @@ func (s *step) fits(came *unix.Stat_t) bool {
 }
 
 // undo takes the step back where it was made. What a program inside has put there
-// since stays.
+// since stays; the right to write to the directory, which it may have taken away, is
+// what the step needs again.
 func (s *step) undo(dir *os.File) error {
+	err := s.back(dir)
+	if !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	st, err := statOf(s.at.Dir)
+	if err != nil {
+		return err
+	}
+	mode := st.Mode & 0o7777
+	if err := unix.Chmod(held(s.at.Dir), mode|0o300); err != nil {
+		return err
+	}
+	return errors.Join(s.back(dir), unix.Chmod(held(s.at.Dir), mode))
+}
+
+func (s *step) back(dir *os.File) error {
 	if err := s.finishExchange(dir); err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (t *Tree) Lock(ctx context.Context, places ...*inside.Place) (unlock func()
 	err = t.root.As(func() error {
 		for _, at := range places {
 			if err := at.Look(); err != nil {
-				return inside.Fault(at.Name, err)
+				return inside.Fault(at.Path, err)
 			}
 		}
 		return nil

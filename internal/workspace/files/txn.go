@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 
@@ -30,6 +31,8 @@ type Txn struct {
 	serial int
 	// loose says that what is put may not be durable yet.
 	loose bool
+	// stuck says that steps could be neither made nor taken back.
+	stuck bool
 }
 
 // Begin begins a transaction.
@@ -143,7 +146,7 @@ func (x *Txn) commit(ctx context.Context) error {
 		x.tree.store.reached("ended")
 	}
 	if err != nil {
-		return failed("make a change durable", join(err, x.tree.root.As(func() error { return x.undo(len(x.steps)) })))
+		return x.tree.root.As(func() error { return x.undo(len(x.steps), failed("make a change durable", err)) })
 	}
 	return nil
 }
@@ -169,6 +172,7 @@ func (x *Txn) prepare(ctx context.Context) error {
 			return failed("write files to disk", err)
 		}
 	}
+	// Else a program that is run from a file at once may be "busy".
 	if err := forks.Settle(ctx); err != nil {
 		return err
 	}
@@ -181,7 +185,7 @@ func (x *Txn) run() error {
 	return x.tree.root.As(func() error {
 		for i, s := range x.steps {
 			if err := s.do(x.dir); err != nil {
-				return join(err, x.undo(i))
+				return x.undo(i+1, err)
 			}
 			x.tree.store.reached("step " + strconv.Itoa(i))
 		}
@@ -189,14 +193,18 @@ func (x *Txn) run() error {
 	})
 }
 
-// undo takes back the first n steps, the last one first.
-func (x *Txn) undo(n int) (failure error) {
+// undo takes back the first n steps, the last one first, because of a failure, which
+// it gives; another one where it cannot.
+func (x *Txn) undo(n int, why error) error {
+	var failure error
 	for i := n - 1; i >= 0; i-- {
-		if err := x.steps[i].undo(x.dir); err != nil {
-			failure = errors.Join(failure, err)
-		}
+		failure = errors.Join(failure, x.steps[i].undo(x.dir))
 	}
-	return failure
+	if failure == nil {
+		return why
+	}
+	x.stuck = true
+	return fmt.Errorf("cannot take back a change that failed (%v): %w", why, failure) //nolint:errorlint // nobody may try again
 }
 
 // sync makes the names durable.
@@ -233,6 +241,7 @@ func (x *Txn) syncParent(at *inside.Place) error {
 }
 
 // Discard frees what is in the folder: what was not put, and what was taken away.
+// Where that could not be taken back it stays for the next Open, with the journal.
 func (x *Txn) Discard() {
 	if x.name == "" {
 		for _, s := range x.steps {
@@ -242,6 +251,9 @@ func (x *Txn) Discard() {
 	}
 	x.letGo()
 	_ = x.dir.Close()
+	if x.stuck {
+		return
+	}
 	// What stays behind the next Open takes away.
 	_ = x.tree.store.discard(x.folder, x.name, x.tree.id)
 }

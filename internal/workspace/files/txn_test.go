@@ -39,7 +39,9 @@ func TestSeveralChangesAreAllMadeOrNone(t *testing.T) {
 		{Path: "locked/new"},
 		{Path: "none/file"},
 		{Path: "taken/file", Parents: true},
-		{Path: "replaced"}, {Path: "./replaced"}, {Path: "alias"},
+		{Path: "replaced"},
+		{Path: "./replaced"},
+		{Path: "alias"},
 		{Path: "locked", If: core.Condition{Match: []string{"x"}}},
 	} {
 		if last.Path == "locked/file" && k.uid == 0 && os.Geteuid() == 0 {
