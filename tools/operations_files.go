@@ -70,7 +70,7 @@ func contentRows() []Operation {
 	return []Operation{
 		Define(Operation{
 			Name: "write_file", Title: "Write a file", Noun: files,
-			Description: "Makes a file hold exactly the content given, or with append puts it after what is there. It is all or nothing, and durable when answered; mode and owner of an existing file stay, and a link inside the workspace is followed. Use if_match with the ETag you read, or if_none_match * for a new file, so that nobody's change is lost. Content above about 12 MiB goes by upload.",
+			Description: "Makes a file hold exactly the content given, or with append puts it after what is there. It is all or nothing, and durable when answered; mode and owner of an existing file stay, and a link inside the workspace is followed. Use if_match with the ETag you read, or if_none_match * for a new file, so that nobody's change is lost. One call carries about 12 MiB at most: more is put there in parts, with append, or over REST in one by upload.",
 			Method:      http.MethodPost, Path: filesPath + "/write", Scope: core.ScopeFilesWrite,
 			Hints:   Hints{Destructive: true},
 			Success: done(),
@@ -78,7 +78,7 @@ func contentRows() []Operation {
 		}, (*core.Service).WriteFile),
 		Define(Operation{
 			Name: "edit_file", Title: "Edit a file", Noun: files,
-			Description: "Replaces exact texts in a file: all of the edits are made, or none. Each old text must be there once, unless replace_all; where it is not, the answer says which lines are nearest, and where it is several times, in which lines. Nothing else of the file changes. With dry_run it only shows the diff.",
+			Description: "Replaces exact texts in a file: all of the edits are made, or none. Each old text must be there once, unless replace_all; where it is not, the answer says which lines are nearest, and where it is several times, in which lines. Nothing else of the file changes. With dry_run it only shows the diff. A file above 16 MiB is changed by a command, or written anew.",
 			Method:      http.MethodPost, Path: filesPath + "/edit", Scope: core.ScopeFilesWrite,
 			Hints:   Hints{Destructive: true},
 			Success: done(),
@@ -86,7 +86,7 @@ func contentRows() []Operation {
 		}, (*core.Service).EditFile),
 		Define(Operation{
 			Name: "apply_patch", Title: "Apply a patch", Noun: files,
-			Description: "Applies a patch to files: a unified diff, git's extensions included, or the form that begins with *** Begin Patch. All files are changed or none; where it does not fit, the answer names file, hunk and reason. A patch that was applied before says already_applied and changes nothing.",
+			Description: "Applies a patch to files: a unified diff, git's extensions included, or the form that begins with *** Begin Patch. All files are changed or none; where it does not fit, the answer names file, hunk and reason. A patch that was applied before says already_applied and changes nothing. It has at most 16 MiB and 1000 files; if_match is by the paths as they stand in it, after strip.",
 			Method:      http.MethodPost, Path: filesPath + "/patch", Scope: core.ScopeFilesWrite,
 			Hints:   Hints{Destructive: true},
 			Success: done(),
@@ -120,7 +120,7 @@ func manageRows() []Operation {
 	return []Operation{
 		Define(Operation{
 			Name: "copy_file", Title: "Copy a file", Noun: files,
-			Description: "Copies a file, a link itself, or a directory with all that is in it, to a new path; it is seen there when it is whole. What stands at the destination is replaced only with overwrite, and a directory never.",
+			Description: "Copies a file, a link itself, or a directory with all that is in it, to a new path; it is seen there when it is whole. What stands at the destination is replaced only with overwrite, and a directory never; if_match is about what stands there.",
 			Method:      http.MethodPost, Path: filesPath + "/copy", Scope: core.ScopeFilesWrite,
 			Hints:   Hints{Destructive: true},
 			Success: done(),
@@ -128,7 +128,7 @@ func manageRows() []Operation {
 		}, (*core.Service).CopyFile),
 		Define(Operation{
 			Name: "move_file", Title: "Move a file", Noun: files,
-			Description: "Moves or renames a file, a link itself, or a directory, in one step. What stands at the destination is replaced only with overwrite, and a directory never.",
+			Description: "Moves or renames a file, a link itself, or a directory, in one step. What stands at the destination is replaced only with overwrite, and a directory never; if_match is about what stands there.",
 			Method:      http.MethodPost, Path: filesPath + "/move", Scope: core.ScopeFilesWrite,
 			Hints:   Hints{Destructive: true},
 			Success: done(),
@@ -141,7 +141,7 @@ func streamRows() []Operation {
 	return []Operation{
 		DefineDownload(Operation{
 			Name: "download", Title: "Download a file", Noun: files,
-			Description: "Gives a file as it is, of any size. HEAD says how long it is. Conditions and ranges are those of HTTP: If-None-Match, If-Match, Range (one range) and If-Range, with the ETag in quotes.",
+			Description: "Gives a file as it is, of any size. HEAD says how long it is. Conditions and ranges are those of HTTP: If-None-Match, If-Match, Range (one range) and If-Range, with the ETag in quotes. To go on after a break, ask for the rest by Range with If-Range, so that a file that has changed is sent whole.",
 			Method:      http.MethodGet, Path: filesPath + "/content", Scope: core.ScopeFilesRead,
 			Hints:  Hints{ReadOnly: true, Idempotent: true},
 			NoTool: "an answer of bytes of any size is no message; an assistant has read_file",
@@ -149,7 +149,7 @@ func streamRows() []Operation {
 		}, (*core.Service).DownloadFile),
 		DefineUpload(Operation{
 			Name: "upload", Title: "Upload a file", Noun: files,
-			Description: "Makes a file hold the body of the request, whatever its Content-Type, of any size. The fields stand in the query; the conditions may stand in If-Match and If-None-Match. It is all or nothing: where the body ends early the file is what it was.",
+			Description: "Makes a file hold the body of the request, whatever its Content-Type, of any size. The fields stand in the query; the conditions may stand in If-Match and If-None-Match. It is all or nothing: where the body ends early the file is what it was, and the upload begins anew. Parts of a file (Content-Range) are not taken.",
 			Method:      http.MethodPut, Path: filesPath + "/content", Scope: core.ScopeFilesWrite,
 			Hints:  Hints{Destructive: true, Idempotent: true},
 			NoTool: "a body of bytes of any size is no message; an assistant has write_file",
@@ -157,7 +157,7 @@ func streamRows() []Operation {
 		}, func(f core.WrittenFile) bool { return f.Created }, (*core.Service).UploadFile),
 		DefineArchive(Operation{
 			Name: "export_files", Title: "Export a directory", Noun: files,
-			Description: "Gives a directory as a tar, streamed. FIFOs, sockets and devices are left out and listed in the trailer Envapi-Skipped, a JSON list of paths, the first few. Where it cannot go on it breaks the connection off, so that nobody takes a part for the whole.",
+			Description: "Gives a directory as a tar, streamed: everything in it, hidden and ignored entries too. FIFOs, sockets and devices are left out and listed in the trailer Envapi-Skipped, a JSON list of paths, the first few. Where it cannot go on it breaks the connection off, so that nobody takes a part for the whole.",
 			Method:      http.MethodGet, Path: filesPath + "/archive", Scope: core.ScopeFilesRead,
 			Hints:  Hints{ReadOnly: true, Idempotent: true},
 			NoTool: "an archive is no message; an assistant has list_files and read_file",
@@ -165,7 +165,7 @@ func streamRows() []Operation {
 		}, (*core.Service).ExportFiles),
 		DefineUpload(Operation{
 			Name: "import_files", Title: "Import a directory", Noun: files,
-			Description: "Unpacks the body of the request, a tar, plain or packed with gzip or zstd, into a directory: all of it, or nothing. An archive whose names lead out, or that holds devices, or more than there is room for, is refused whole.",
+			Description: "Unpacks the body of the request, a tar, plain or packed with gzip or zstd, into a directory, which is made where it is missing: all of it, or nothing. What is there and not in the archive stays. An archive whose names lead out, or that holds devices, or more than there is room for, is refused whole.",
 			Method:      http.MethodPut, Path: filesPath + "/archive", Scope: core.ScopeFilesWrite,
 			Hints:  Hints{Destructive: true},
 			NoTool: "an archive is no message; an assistant has write_file, and tar in a command",
@@ -173,7 +173,7 @@ func streamRows() []Operation {
 		}, nil, (*core.Service).ImportFiles),
 		DefineFeed(Operation{
 			Name: "watch_files", Title: "Watch a directory", Noun: files,
-			Description: "Tells of changes below a directory as they happen, as server-sent events named by their type (created, modified, attributes, deleted, moved, overflow, gone), each with its data in JSON (type, path, from, kind). Comments are sent in silence. It ends with gone, or with problem (a problem document), where the token has expired or the service stops.",
+			Description: "Tells of changes below a directory as they happen, as server-sent events named by their type (created, modified, attributes, deleted, moved, overflow, gone), each with its data in JSON (type, path, from, kind). It begins with a comment; what happens from then on is told, and nothing is told again to who connects anew: list once it has begun, and after overflow. Comments are sent in silence. It ends with gone, or with problem (a problem document), where the token has expired or the service stops.",
 			Method:      http.MethodGet, Path: filesPath + "/watch", Scope: core.ScopeFilesRead,
 			Hints:  Hints{ReadOnly: true, Idempotent: true},
 			NoTool: "a stream is no message; an assistant has list_files",
