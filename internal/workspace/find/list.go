@@ -12,6 +12,7 @@ import (
 	"envapi/core"
 	"envapi/core/pattern"
 	"envapi/internal/workspace/files"
+	"envapi/internal/workspace/turns"
 )
 
 const (
@@ -22,15 +23,24 @@ const (
 	mostHeld, fewNames = 2 * mostNames, 64
 )
 
+// lists are those under way: each has a thread, and names in memory.
+var lists = turns.New("lists", 16)
+
 // List gives a page of entries; see core.FileFinder. A deadline of ctx ends the page
 // early, with Next, once anything was looked at. It fails with `invalid_argument` for
-// a malformed glob or After, and as inside.Root.Locate does.
+// a malformed glob or After, `rate_limited` where others of the account go first until
+// that deadline, and as inside.Root.Locate does.
 func (f *Finder) List(ctx context.Context, q core.ListQuery) (core.Listing, error) {
 	if _, err := pattern.CompileGlobs(q.Globs); err != nil {
 		return core.Listing{}, wrong("glob", err)
 	}
+	leave, err := lists.Take(ctx)
+	if err != nil {
+		return core.Listing{}, err
+	}
+	defer leave()
 	l := &listing{ctx: ctx, query: q, known: f.known, buffer: make([]byte, namesBytes)}
-	err := f.root.As(func() error {
+	err = f.root.As(func() error {
 		b, err := f.open(q.Path, q.Ignored)
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"envapi/core"
 	"envapi/core/pattern"
 	"envapi/internal/workspace/inside"
+	"envapi/internal/workspace/turns"
 )
 
 const (
@@ -23,10 +24,15 @@ const (
 	batchFiles = 32
 )
 
+// searches are those under way: each keeps all processors busy, and has a window in
+// memory and a thread for each of them.
+var searches = turns.New("searches", 4)
+
 // Search looks for lines, or for files by name; see core.FileFinder. All files are
 // looked into, so that the totals are of all, and what is kept is the first of them. A
 // deadline of ctx ends it early, with Truncated. It fails with `invalid_argument` for a
-// malformed pattern or glob, and as inside.Root.Locate does.
+// malformed pattern or glob, with `rate_limited` where others of the account go first
+// until that deadline, and as inside.Root.Locate does.
 func (f *Finder) Search(ctx context.Context, q core.SearchQuery) (core.SearchResult, error) {
 	s := &search{ctx: ctx, query: q, kept: selection{limit: q.Limit, mostBytes: q.MaxBytes}}
 	if _, err := pattern.CompileGlobs(q.Globs); err != nil {
@@ -43,6 +49,11 @@ func (f *Finder) Search(ctx context.Context, q core.SearchQuery) (core.SearchRes
 		}
 		s.line = line
 	}
+	leave, err := searches.Take(ctx)
+	if err != nil {
+		return core.SearchResult{}, err
+	}
+	defer leave()
 	if err := f.root.As(func() error { return s.begin(f, q.Path) }); err != nil {
 		return core.SearchResult{}, err
 	}

@@ -1,0 +1,4 @@
+package find
+
+// Searches and Lists are the turns of those under way.
+var Searches, Lists = searches, lists
