@@ -37,3 +37,50 @@ func TestTheWatchesOfAnEnvironmentAreBounded(t *testing.T) {
 	must(t, all[0].Close())
 	must(t, w.watch("", false).Close())
 }
+
+// The kernel counts what is watched for the service's user, and so for all accounts.
+func TestAnAccountLeavesDirectoriesToOthers(t *testing.T) {
+	w := newWorld(t)
+	w.watches.SetMost(40)
+	for n := range 12 {
+		w.mkdir(fmt.Sprint(n))
+	}
+	as := func(account string) (core.FileWatch, error) {
+		ctx := core.WithCaller(t.Context(), core.Caller{Owner: core.Owner{Account: account}})
+		return w.watches.Watch(ctx, w.root, "", true)
+	}
+	first, err := as("a") // 13 of the 20 that it may have
+	must(t, err)
+	_, err = as("a")
+	wantCode(t, err, core.CodeUnavailable)
+	_, err = as("b") // 13 of 27/2
+	must(t, err)
+	for n := range 12 { // the 7 that a has left, and none for b
+		w.mkdir(fmt.Sprint("more", n))
+	}
+	until(t, first, event(core.FileOverflow, "", directory))
+	if n := w.watches.Watched(); n > 40 {
+		t.Errorf("%d are watched", n)
+	}
+	must(t, first.Close())
+	third, err := w.watches.Watch(t.Context(), w.root, "0", true)
+	must(t, err)
+	must(t, third.Close())
+}
+
+func TestWhatIsNotWatchedAnyMoreIsGivenBack(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("a/b/c")
+	one := w.watch("", true)
+	if n := w.watches.Watched(); n != 4 {
+		t.Errorf("%d are watched, not 4", n)
+	}
+	w.do(func() error { return os.RemoveAll(w.path("a/b")) })
+	until(t, one, event(core.FileDeleted, "a/b", directory))
+	w.mkdir("end")
+	until(t, one, event(core.FileCreated, "end", directory))
+	must(t, one.Close())
+	if n := w.watches.Watched(); n != 0 {
+		t.Errorf("%d are watched, and nobody is there", n)
+	}
+}

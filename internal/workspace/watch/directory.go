@@ -145,6 +145,9 @@ func kindOf(mode fs.FileMode) core.FileType {
 func (w *watch) populate(ctx context.Context) error {
 	before := w.directories
 	w.directories, w.waiting = map[int32]*directory{}, map[key]waiting{}
+	if err := w.share.reach(1); err != nil {
+		return err
+	}
 	number, err := w.inotify.add(w.top)
 	if err != nil {
 		return full(err)
@@ -202,6 +205,9 @@ func (w *watch) enter(next pair, todo []pair, tell bool) ([]pair, error) {
 	if len(w.directories) >= mostDirectories {
 		return todo, core.Errorf(core.CodeQuotaExceeded, "cannot watch: there are more than %d directories below it; watch one that has less below it", mostDirectories).
 			With("limit", "watched_directories").With("allowed", mostDirectories).With("used", mostDirectories)
+	}
+	if err := w.share.reach(len(w.directories) + 1); err != nil {
+		return todo, err
 	}
 	number, err := w.inotify.add(held)
 	if err != nil {

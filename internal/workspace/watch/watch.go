@@ -33,6 +33,7 @@ type watch struct {
 	is        folder // which directory that was
 	recursive bool
 	inotify   *instance
+	share     *share // how many directories it may watch
 	queue     *queue
 	ending    sync.Once
 	done      chan struct{} // closed when nothing runs any more
@@ -98,6 +99,7 @@ func (w *watch) run() {
 			w.reach()
 			defer w.leave()
 			gone = w.take(events) || w.top == nil
+			w.share.settle(len(w.directories))
 			return nil
 		})
 		if err != nil {

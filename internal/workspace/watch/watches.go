@@ -39,6 +39,8 @@ const (
 
 // Watches are the subscriptions of a service.
 type Watches struct {
+	room *room
+
 	mu     sync.Mutex
 	open   map[*watch]struct{}
 	count  map[folder]int // with those that are being made
@@ -51,7 +53,7 @@ type folder struct{ dev, ino uint64 }
 
 // Open makes the place for subscriptions.
 func Open() (*Watches, error) {
-	return &Watches{open: map[*watch]struct{}{}, count: map[folder]int{}}, nil
+	return &Watches{room: newRoom(), open: map[*watch]struct{}{}, count: map[folder]int{}}, nil
 }
 
 // Close ends all subscriptions, and returns when nothing of them runs any more.
@@ -76,7 +78,8 @@ func draining() error {
 
 // Watch implements core.FileTree. It fails with `not_a_directory`, `quota_exceeded`
 // where there are more directories than may be watched, and `unavailable` where there
-// are too many subscriptions, or the kernel gives this user no more watches. The root
+// are too many subscriptions, or the kernel or the share of the account that ctx is of
+// gives no more watches. The root
 // must be open as long as the watch.
 func (w *Watches) Watch(ctx context.Context, root *inside.Root, name string, recursive bool) (core.FileWatch, error) {
 	rel, err := root.Relative(name)
@@ -92,8 +95,11 @@ func (w *Watches) Watch(ctx context.Context, root *inside.Root, name string, rec
 	}
 	one, err := newWatch(root, rel, recursive)
 	if err == nil {
+		caller, _ := core.CallerFrom(ctx)
+		one.share = &share{room: w.room, account: caller.Account}
 		if err = root.As(func() error { return one.begin(ctx) }); err != nil {
 			one.close()
+			one.share.settle(0)
 		}
 	}
 	if err != nil {
@@ -170,6 +176,7 @@ func (w *Watches) start(ctx context.Context, one *watch, of folder) {
 	forget := context.AfterFunc(ctx, func() { one.stop(context.Cause(ctx)) })
 	go func() {
 		one.run()
+		one.share.settle(0)
 		forget()
 		w.mu.Lock()
 		delete(w.open, one)
