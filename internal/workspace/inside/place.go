@@ -138,10 +138,8 @@ func (r *Root) look(at string, m Mode) (*Place, error) {
 		return nil, err
 	}
 	p := &Place{Dir: f, Name: name, Missing: missing}
-	if len(missing) > 0 {
-		if name == "." {
-			p.Missing, p.Name = missing[:len(missing)-1], missing[len(missing)-1]
-		}
+	if last := len(missing) - 1; last >= 0 && name == "." {
+		p.Missing, p.Name = missing[:last], missing[last]
 	}
 	if err := p.Look(); err != nil {
 		p.Close()
