@@ -22,8 +22,8 @@ const (
 )
 
 // EditFile makes exact replacements in a file: all, or none. It fails with
-// `edit_no_match`, `edit_ambiguous`, `etag_mismatch`, `too_large` and the codes of
-// paths.
+// `edit_no_match`, `edit_ambiguous`, `unsupported_encoding`, `etag_mismatch`,
+// `too_large` and the codes of paths.
 func (s *Service) EditFile(ctx context.Context, c Caller, in EditFileInput) (EditedFile, error) {
 	if err := in.check(); err != nil {
 		return EditedFile{}, err
@@ -103,6 +103,7 @@ func editFailure(path string, err error) error {
 	var none *edit.NoMatchError
 	var several *edit.AmbiguousError
 	var limit *edit.LimitError
+	var foreign *edit.EncodingError
 	switch {
 	case errors.As(err, &none):
 		matches := []map[string]any{}
@@ -116,6 +117,8 @@ func editFailure(path string, err error) error {
 			matches = append(matches, map[string]any{"line": line})
 		}
 		return Errorf(CodeEditAmbiguous, "%v", err).With("path", path).With("edit", several.Edit).With("matches", matches)
+	case errors.As(err, &foreign):
+		return Errorf(CodeUnsupportedEncoding, "%v", err).With("path", path).With("edit", foreign.Edit)
 	case errors.As(err, &limit):
 		return Errorf(CodeTooLarge, "%v", err).With("allowed_bytes", limit.Limit)
 	}

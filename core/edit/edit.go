@@ -41,7 +41,7 @@ type Result struct {
 // Apply makes the edits, each in what the ones before it left: all of them, or
 // none. The content itself is not modified. The result has at most limit bytes.
 //
-// Its errors are *NoMatchError, *AmbiguousError and *LimitError.
+// Its errors are *NoMatchError, *AmbiguousError, *EncodingError and *LimitError.
 func Apply(content []byte, edits []Edit, limit int) (Result, error) {
 	result := Result{Content: content}
 	work := int64(0)
@@ -73,6 +73,9 @@ func apply(content []byte, e Edit, number, limit int) ([]byte, int, error) {
 	if !e.All && total > 1 {
 		return nil, 0, &AmbiguousError{Edit: number, Lines: lineNumbers(content, first), Total: total}
 	}
+	if reason := foreign(content, e); reason != "" {
+		return nil, 0, &EncodingError{Edit: number, Reason: reason}
+	}
 	size := float64(len(content)) + float64(total)*(float64(len(put))-float64(len(old)))
 	if size > float64(limit) {
 		return nil, 0, &LimitError{Edit: number, Limit: int64(limit), Reason: fmt.Sprintf("the file would have %.0f bytes, and %d are allowed", size, limit)}
@@ -85,6 +88,29 @@ func apply(content []byte, e Edit, number, limit int) ([]byte, int, error) {
 		return true
 	})
 	return append(out, content[from:]...), total, nil
+}
+
+// foreign says why the texts of an edit do not go with the encoding of the content,
+// though the old one is in its bytes.
+func foreign(content []byte, e Edit) string {
+	switch name := exact.Wide(content); {
+	case name != "" && !fitsWide(content, e):
+		return "the file is " + name + ", and the texts are not, so they are in its bytes by chance; convert it with a command (iconv), or write the file as a whole in base64"
+	case name == "" && exact.Mixes(content, e.Old, e.New):
+		return "the file is not UTF-8, and the new text has characters beyond ASCII, which would stand there in another encoding than the rest; convert it with a command (iconv) first, or write the file as a whole in base64"
+	}
+	return ""
+}
+
+// fitsWide says whether texts are whole characters of UTF-16, written as such, and
+// the old one stands where characters begin.
+func fitsWide(content []byte, e Edit) bool {
+	fits := strings.Contains(e.Old, "\x00") && len(e.Old)%2 == 0 && len(e.New)%2 == 0
+	exact.Each(content, []byte(e.Old), false, func(at int) bool {
+		fits = fits && at%2 == 0
+		return fits
+	})
+	return fits
 }
 
 // withItsLineEnds gives the texts of an edit as they are meant for this content.

@@ -44,7 +44,7 @@ func (e *AmbiguousError) Error() string {
 	if e.Total > len(e.Lines) {
 		lines += ", …"
 	}
-	return fmt.Sprintf("edit %d: the text is in the file %d times, in lines %s; give more of what is around the one that is meant, or replace all", e.Edit, e.Total, lines)
+	return fmt.Sprintf("edit %d: the text is in the file %d times, in lines %s; give more of what is around the one that is meant, or set replace_all", e.Edit, e.Total, lines)
 }
 
 // LimitError says that an edit makes too much of the content, or of the work.
@@ -55,3 +55,12 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string { return fmt.Sprintf("edit %d: %s", e.Edit, e.Reason) }
+
+// EncodingError says that the texts of an edit and the content are of different
+// encodings.
+type EncodingError struct {
+	Edit   int // from 1
+	Reason string
+}
+
+func (e *EncodingError) Error() string { return fmt.Sprintf("edit %d: %s", e.Edit, e.Reason) }

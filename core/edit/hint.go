@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
+
+	"envapi/core/exact"
 )
 
 // maxExplained is how much of the content is looked through for what may have
@@ -15,7 +17,7 @@ const maxExplained = 16 << 20
 
 // explain says what is nearest to a text that is not there, and in what it differs.
 func explain(content []byte, old string) ([]Line, string) {
-	if name := utf16Name(content); name != "" {
+	if name := exact.Wide(content); name != "" {
 		return nil, fmt.Sprintf("the file is %s, and texts of edits are UTF-8; convert it with a command (iconv), or write the file as a whole in base64", name)
 	}
 	content = content[:min(len(content), maxExplained)]
@@ -45,16 +47,6 @@ func lineNumbered(content []byte, number int) Line {
 		at = min(len(content), lineEnd(content, at)+1)
 	}
 	return Line{Number: number, Text: shown(content[at:lineEnd(content, at)]), Score: 1}
-}
-
-func utf16Name(content []byte) string {
-	switch {
-	case bytes.HasPrefix(content, []byte{0xFF, 0xFE}):
-		return "UTF-16 (little endian)"
-	case bytes.HasPrefix(content, []byte{0xFE, 0xFF}):
-		return "UTF-16 (big endian)"
-	}
-	return ""
 }
 
 var unescaped = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\r`, "\r", `\"`, `"`, `\'`, `'`, `\\`, `\`)

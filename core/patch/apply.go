@@ -3,6 +3,10 @@ package patch
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
+
+	"envapi/core/exact"
 )
 
 // change is content with the hunks of a file in it, or out of it.
@@ -16,6 +20,9 @@ type change struct {
 // run puts the hunks of a file into content, or takes them back out of it.
 func (f *File) run(content []byte, back bool, budget *int64) (change, error) {
 	c := change{stated: true, strict: true}
+	if reason := f.foreign(content); reason != "" {
+		return c, &RejectedError{File: f.path(), Reason: reason}
+	}
 	ends, note := f.lineEnds(content)
 	if note != "" {
 		c.notes = append(c.notes, note)
@@ -101,6 +108,30 @@ func (f *File) lineEnds(content []byte) (as func([]byte) []byte, note string) {
 	return func(b []byte) []byte { return b }, ""
 }
 
+// foreign says why lines of a patch do not go with the encoding of content.
+func (f *File) foreign(content []byte) string {
+	if len(f.hunks) == 0 {
+		return ""
+	}
+	if name := exact.Wide(content); name != "" {
+		return "the file is " + name + ", and a patch is of single bytes; convert it with a command (iconv), or write the file as a whole"
+	}
+	var old, put strings.Builder
+	for i := range f.hunks {
+		for _, l := range f.hunks[i].lines {
+			if l.op != '+' {
+				old.WriteString(l.text)
+			} else {
+				put.WriteString(l.text)
+			}
+		}
+	}
+	if exact.Mixes(content, old.String(), put.String()) {
+		return "the file is not UTF-8, and the lines that are put into it are, beyond ASCII; convert it with a command (iconv) first"
+	}
+	return ""
+}
+
 // returns counts the lines of a patch that end with CRLF, and those with LF.
 func (f *File) returns() (with, without int) {
 	for i := range f.hunks {
@@ -170,9 +201,18 @@ func (f *File) modify(content []byte, limit int64, budget *int64) (outcome, erro
 		return outcome{}, err
 	}
 	if err != nil || backErr == nil && f.isAfter(forth, back) {
-		return outcome{content: content, already: true}, nil
+		return outcome{content: content, already: true, notes: f.doubts(err == nil && !back.strict)}, nil
 	}
 	return outcome{content: forth.content, notes: forth.notes}, nil
+}
+
+// doubts says that lines which are there already may be there by chance: where the
+// change could be made as well, and no hunk shows a line that stays, as with diff -U0.
+func (f *File) doubts(either bool) []string {
+	if !either || slices.ContainsFunc(f.hunks, func(h hunk) bool { return h.count(' ') > 0 }) {
+		return nil
+	}
+	return []string{"the lines that it adds stand there already, and it shows none around them: it is taken as applied before; if it was not, give lines around the change"}
 }
 
 // isAfter decides for content that a change can be put into and taken out of.

@@ -125,7 +125,25 @@ func stripped(name string, parts int) (string, bool) {
 	return name, true
 }
 
-// isPrefixed says whether a name is as git writes it by default.
-func isPrefixed(name string) bool {
-	return name == "" || name == nowhere || strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/")
+// prefixes are what git puts before the two names of a file: by default, with
+// diff.mnemonicPrefix (commit, index, object, work tree), and the same of a
+// reversed diff.
+var prefixes = []string{"a/ b/", "i/ w/", "c/ i/", "c/ w/", "o/ w/", "1/ 2/"}
+
+// arePrefixed says whether two names of a file are as git writes them. Where both
+// begin alike they are not: git tells them apart. One name alone says enough only
+// with the default ones, since directories may be called c or w.
+func arePrefixed(before, after string) bool {
+	alone := isNone(before) || isNone(after)
+	for i, both := range prefixes {
+		old, put, _ := strings.Cut(both, " ")
+		if (!alone || i == 0) && (begins(before, old) && begins(after, put) || begins(before, put) && begins(after, old)) {
+			return true
+		}
+	}
+	return false
 }
+
+func isNone(name string) bool { return name == "" || name == nowhere }
+
+func begins(name, prefix string) bool { return isNone(name) || strings.HasPrefix(name, prefix) }

@@ -89,7 +89,8 @@ func (e *RejectedError) Error() string {
 }
 
 // Parse reads a patch. Strip is how many leading parts are taken off each path of
-// a unified diff; nil is 1 where all of them begin with a/ or b/, else 0.
+// a unified diff; nil is 1 where all of them begin as git writes them (a/ and b/, or
+// i/ and w/ and the like), else 0.
 func Parse(text string, strip *int) (*Patch, error) {
 	if len(text) > maxBytes {
 		return nil, &RejectedError{Reason: fmt.Sprintf("the patch has %d bytes, and %d are allowed; send it in parts", len(text), maxBytes)}

@@ -215,10 +215,12 @@ func partsOf(sections []*section, strip *int) int {
 		return *strip
 	}
 	for _, sec := range sections {
-		for _, name := range []string{sec.before, sec.after, sec.pairOld, sec.pairNew} {
-			if !isPrefixed(name) {
-				return 0
-			}
+		before, after := sec.before, sec.after
+		if sec.pairOld != "" {
+			before, after = sec.pairOld, sec.pairNew // both, also of a file that is created or deleted
+		}
+		if !arePrefixed(before, after) {
+			return 0
 		}
 	}
 	return 1
