@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"envapi/core/pattern"
 )
@@ -192,19 +191,17 @@ func FuzzMultiline(f *testing.F) {
 	})
 }
 
-// TestADearPatternEnds: one look at as much as it is given ends soon enough, since
-// nothing can stop it.
+// TestADearPatternEnds: one look is given the less the dearer a pattern is, since
+// nothing can stop it. A tenth of that is looked at here; what is not linear in it does
+// not end before the time that all tests have.
 func TestADearPatternEnds(t *testing.T) {
 	for _, text := range []string{"(a?){300}(a*){300}[^b]{900}b", "(x+x+)+y", `(\pL{0,30}){30}[0-9]`, "(a|b|ab)*bc"} {
 		l := compile(t, text, pattern.LineOptions{})
-		in := bytes.Repeat([]byte("a"), min(1<<20, l.MostInput()))
+		in := bytes.Repeat([]byte("a"), min(1<<20, l.MostInput())/10)
 		s := l.NewScan()
 		s.Reset(in)
-		begin := time.Now()
-		s.Next(0)
-		// Some seconds; more where others keep the machine busy or races are looked for.
-		if d := time.Since(begin); d > 2*time.Minute {
-			t.Errorf("%q at %d bytes took %s", text, len(in), d)
+		if f, ok := s.Next(0); ok {
+			t.Errorf("%q finds %+v", text, f)
 		}
 	}
 }
