@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"envapi/core"
+	"envapi/internal/workspace/watch"
 )
 
 func TestTheDirectoriesOfAWatchAreBounded(t *testing.T) {
+	t.Cleanup(watch.SetMostDirectories(100))
 	w := newWorld(t)
 	w.do(func() error {
-		for n := range 8191 {
+		for n := range 99 {
 			if err := os.Mkdir(w.path(fmt.Sprint(n)), 0o700); err != nil {
 				return err
 			}
@@ -36,6 +38,23 @@ func TestTheWatchesOfAnEnvironmentAreBounded(t *testing.T) {
 	wantCode(t, err, core.CodeQuotaExceeded)
 	must(t, all[0].Close())
 	must(t, w.watch("", false).Close())
+}
+
+// All environments together have so many as leave instances of inotify to the rest of
+// the service.
+func TestTheWatchesOfAllAreBounded(t *testing.T) {
+	t.Cleanup(watch.SetMostWatches(3))
+	w, other := newWorld(t), newWorld(t)
+	one := w.watch("", false)
+	w.watch("", false)
+	other.watches = w.watches
+	other.watch("", false)
+	for _, any := range []*world{w, other} {
+		_, err := w.watches.Watch(t.Context(), any.root, "", false)
+		wantCode(t, err, core.CodeUnavailable)
+	}
+	must(t, one.Close())
+	must(t, other.watch("", false).Close())
 }
 
 // The kernel counts what is watched for the service's user, and so for all accounts.

@@ -15,9 +15,10 @@ import (
 	"envapi/core"
 )
 
+// mostDirectories is how many directories a subscription watches. Tests make it less.
+var mostDirectories = 8192
+
 const (
-	// mostDirectories is how many directories a subscription watches.
-	mostDirectories = 8192
 	// entriesRead is how many entries of a directory are read at a time.
 	entriesRead = 256
 	// contained lets a path lead nowhere but below its directory, and through no link.

@@ -1,5 +1,18 @@
 package watch
 
+// SetMostDirectories and SetMostWatches set bounds, and give what puts them back.
+func SetMostDirectories(n int) (restore func()) {
+	before := mostDirectories
+	mostDirectories = n
+	return func() { mostDirectories = before }
+}
+
+func SetMostWatches(n int) (restore func()) {
+	before := mostWatches
+	mostWatches = n
+	return func() { mostWatches = before }
+}
+
 // SetMost has all subscriptions together watch at most so many directories.
 func (w *Watches) SetMost(n int) { w.room.most = n }
 

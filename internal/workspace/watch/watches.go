@@ -27,10 +27,11 @@ import (
 	"envapi/internal/workspace/inside"
 )
 
+// mostWatches is how many subscriptions there are in all: the kernel gives a user 128
+// instances by default, and the service needs others. Tests make it less.
+var mostWatches = 96
+
 const (
-	// mostWatches is how many subscriptions there are in all: the kernel gives a user
-	// 128 instances by default, and the service needs others.
-	mostWatches = 96
 	// mostOfOne is how many a folder has.
 	mostOfOne = 16
 	// retryAfter is what is advised where there is no room, in milliseconds.
