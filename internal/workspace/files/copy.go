@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/workspace/turns"
 )
 
 const (
@@ -16,6 +17,9 @@ const (
 	mostSynced = 64
 )
 
+// copies are those under way: each keeps a thread and the disk busy.
+var copies = turns.New("copies", 8)
+
 // Copy implements core.FileWriter. Modes, user extended attributes, times and holes
 // are kept, and blocks are shared where the file system can; several hard links to a
 // file become several files. What stands at the destination is replaced itself, also
@@ -25,6 +29,11 @@ const (
 // It has a bounded number of files open, and names of directories in memory: those
 // that are still to be copied on the way to where it is, o.Files at most.
 func (t *Tree) Copy(ctx context.Context, source, destination string, o core.CopyOptions) (info core.FileInfo, skipped []string, err error) {
+	leave, err := copies.Take(ctx)
+	if err != nil {
+		return info, nil, err
+	}
+	defer leave()
 	p, err := t.pair(source, destination, o)
 	if err != nil {
 		return info, nil, err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/workspace/turns"
 )
 
 const (
@@ -40,9 +41,26 @@ func tagOf(h hash.Hash) string {
 // pieces are buffers of pieceBytes.
 var pieces = sync.Pool{New: func() any { return new([pieceBytes]byte) }}
 
+// largeTags are the readings under way of files of more than largeBytes: each keeps a
+// processor busy.
+var largeTags = turns.New("readings of files for their ETags", 8)
+
+const largeBytes = 1 << 20
+
 // readTag reads an open file for its ETag, and gives the stat that the file had all
 // the while. It fails with `unavailable` for a file that changes whenever it is read.
 func (s *Store) readTag(ctx context.Context, name string, f *os.File) (string, unix.Stat_t, error) {
+	st, err := statOf(f)
+	if err != nil {
+		return "", st, failed("look at a file", err)
+	}
+	if st.Size > largeBytes {
+		leave, err := largeTags.Take(ctx)
+		if err != nil {
+			return "", st, err
+		}
+		defer leave()
+	}
 	for range mostReadings {
 		var before, after unix.Stat_t
 		if err := unix.Fstat(fd(f), &before); err != nil {

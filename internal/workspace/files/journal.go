@@ -19,52 +19,43 @@ const (
 	journalDone = ".done"
 )
 
-// mostJournal bounds a journal: 16 Ki steps of long paths, or some hundred thousand of
-// short ones.
+// mostJournal bounds a journal: some hundred thousand steps. No longer one is written,
+// since what is not read back whole undoes nothing.
 var mostJournal = 64 << 20 // tests make it less
 
 // journal is what undoes a transaction after a crash. As long as it has its name, the
 // transaction is not made.
 type journal struct {
-	Steps []journalStep `json:"steps"`
+	Directories []journalDirectory `json:"directories"`
+	Steps       []journalStep      `json:"steps"`
 }
 
-// journalStep is a step, and how its directory is found again: by its path at that
-// time, as long as that leads to the same inode.
+// journalDirectory is how a directory is found again: by its path at that time, as
+// long as that leads to the same inode.
+type journalDirectory struct {
+	Path []byte `json:"path"`
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+}
+
+// journalStep is a step in one of the directories.
 type journalStep struct {
 	Op     string   `json:"op"`
 	Name   string   `json:"name"`
-	Path   []byte   `json:"path"`
-	Dev    uint64   `json:"dev"`
-	Ino    uint64   `json:"ino"`
+	In     int      `json:"in"`
 	Target []byte   `json:"target"`
 	Put    identity `json:"put"`
 }
 
 // writeJournal makes the journal durable, before the first step.
 func (x *Txn) writeJournal() error {
-	j := journal{}
-	base, err := hostPath(x.tree.root.Descriptor())
-	if err != nil {
-		return err
-	}
+	j, known := journal{}, map[lockKey]int{}
 	for _, s := range x.steps {
-		key, err := keyOf(s.at)
+		in, err := x.journalDirectory(&j, known, s.at)
 		if err != nil {
 			return err
 		}
-		path, err := hostPath(s.at.Dir)
-		if err != nil {
-			return err
-		}
-		path, ok := strings.CutPrefix(path+"/", base+"/")
-		if !ok {
-			return errors.New("a directory was moved out of the workspace")
-		}
-		j.Steps = append(j.Steps, journalStep{
-			Op: s.op, Name: s.name, Path: []byte(strings.TrimSuffix(path, "/")),
-			Dev: key.dev, Ino: key.ino, Target: []byte(s.target), Put: s.put,
-		})
+		j.Steps = append(j.Steps, journalStep{Op: s.op, Name: s.name, In: in, Target: []byte(s.target), Put: s.put})
 	}
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -75,6 +66,46 @@ func (x *Txn) writeJournal() error {
 			With("allowed_bytes", mostJournal)
 	}
 	return x.tree.root.As(func() error { return x.putJournal(text) })
+}
+
+// journalDirectory gives the number that a place's directory has in the journal, which
+// it has once: at recovery a descriptor is held for each.
+func (x *Txn) journalDirectory(j *journal, known map[lockKey]int, at *inside.Place) (int, error) {
+	key, err := keyOf(at)
+	if err != nil {
+		return 0, err
+	}
+	key.name = ""
+	if n, ok := known[key]; ok {
+		return n, nil
+	}
+	path, err := x.tree.below(at)
+	if err != nil {
+		return 0, err
+	}
+	known[key] = len(j.Directories)
+	j.Directories = append(j.Directories, journalDirectory{Path: []byte(path), Dev: key.dev, Ino: key.ino})
+	return known[key], nil
+}
+
+// below gives the path of a place's directory below the workspace, as it is now.
+func (t *Tree) below(at *inside.Place) (string, error) {
+	base, err := hostPath(t.root.Descriptor())
+	if err != nil {
+		return "", err
+	}
+	path, err := hostPath(at.Dir)
+	if errors.Is(err, unix.ENAMETOOLONG) {
+		return "", inside.Fault(at.Path, err) // so deep that no path would find it again
+	}
+	if err != nil {
+		return "", err
+	}
+	path, ok := strings.CutPrefix(path+"/", base+"/")
+	if !ok {
+		return "", changed(at.Path) // another call has taken it out of the workspace
+	}
+	return strings.TrimSuffix(path, "/"), nil
 }
 
 func (x *Txn) putJournal(text []byte) error {
@@ -108,22 +139,44 @@ func hostPath(dir *os.File) (string, error) {
 	return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd(dir)))
 }
 
-// steps finds the places of a journal again below a folder. What cannot be found any
-// more is left out, and counted.
-func (j *journal) steps(root *inside.Root) (steps []*step, lost int) {
-	for _, said := range j.Steps {
-		dir, err := root.Locate(string(said.Path), inside.Mode{})
+// open finds the directories of a journal again below a folder; nil is one that is not
+// there any more, and any other failure is one of finding out.
+func (j *journal) open(root *inside.Root) (all []*os.File, err error) {
+	for _, said := range j.Directories {
+		dir, err := said.open(root)
+		all = append(all, dir)
 		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+func (d *journalDirectory) open(root *inside.Root) (*os.File, error) {
+	at, err := root.Locate(string(d.Path), inside.Mode{})
+	var known *core.Error
+	if errors.As(err, &known) {
+		return nil, nil // a program inside has made that of it
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !at.Exists() || at.Stat.Dev != d.Dev || at.Stat.Ino != d.Ino {
+		at.Close()
+		return nil, nil
+	}
+	return at.Leaf, at.Dir.Close()
+}
+
+// steps gives the steps of a journal, given its directories. What cannot be found any
+// more is left out, and counted.
+func (j *journal) steps(directories []*os.File) (steps []*step, lost int) {
+	for _, said := range j.Steps {
+		if said.In < 0 || said.In >= len(directories) || directories[said.In] == nil {
 			lost++
 			continue
 		}
-		if dir.Leaf == nil || dir.Stat.Dev != said.Dev || dir.Stat.Ino != said.Ino {
-			dir.Close()
-			lost++
-			continue
-		}
-		at := &inside.Place{Dir: dir.Leaf, Name: string(said.Target), Path: string(said.Target)}
-		_ = dir.Dir.Close()
+		at := &inside.Place{Dir: directories[said.In], Name: string(said.Target), Path: string(said.Target)}
 		steps = append(steps, &step{op: said.Op, name: said.Name, at: at, target: at.Name, put: said.Put})
 	}
 	return steps, lost

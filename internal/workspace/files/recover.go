@@ -107,11 +107,21 @@ func readJournal(dir *os.File) (*journal, error) {
 }
 
 func undoJournal(id string, dir *os.File, j *journal, root *inside.Root) error {
-	steps, lost := j.steps(root)
+	directories, err := j.open(root)
+	defer func() {
+		for _, d := range directories {
+			if d != nil {
+				_ = d.Close()
+			}
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	steps, lost := j.steps(directories)
 	var failure error
 	for i := len(steps) - 1; i >= 0; i-- {
 		failure = errors.Join(failure, steps[i].undo(dir))
-		steps[i].at.Close()
 	}
 	slog.Default().Warn("a change of files that a crash interrupted was undone",
 		"environment", id, "changes", len(steps), "not_found_again", lost)
