@@ -82,6 +82,7 @@ type watched struct {
 type known struct {
 	use  DiskUse
 	over bool
+	at   time.Time // when it was begun
 }
 
 // watchDisk starts the watch, which ends with the service.
@@ -295,6 +296,7 @@ func (d *diskWatch) hold(id string, w *watched) bool {
 	case err != nil:
 		d.service.Log.Error("cannot read the limits of an environment, holding it to the deployment's", "environment", id, "error", err)
 	}
+	begun := time.Now()
 	use, err := d.service.Workspaces.Measure(d.ctx, id, d.service.temporary(id))
 	partial, hidden := errors.Is(err, ErrPartial), errors.Is(err, ErrHidden)
 	if err != nil && !partial && !hidden {
@@ -320,7 +322,7 @@ func (d *diskWatch) hold(id string, w *watched) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !w.stale {
-		d.known[id] = known{l.use, l.isOver()}
+		d.known[id] = known{l.use, l.isOver(), begun}
 	}
 	return l.isOver()
 }

@@ -55,6 +55,16 @@ func (s *Service) Counted(id string) bool {
 	return ok
 }
 
+// Known gives what the disk watch last counted.
+func (s *Service) Known(id string) DiskUse {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	return s.disk.known[id].use
+}
+
+// MaxExports is maxExports.
+const MaxExports = maxExports
+
 // PageLength is pageLength, for a fuzz test.
 var PageLength = pageLength
 

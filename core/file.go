@@ -102,7 +102,9 @@ func (f *folder) during(ctx context.Context, do func() error) error {
 		return err
 	}
 	defer leave()
-	if err := do(); err != nil {
+	err = do()
+	f.room.moved.Store(true) // also where it failed: it may have done a part
+	if err != nil {
 		return err
 	}
 	f.room.noted(f.service, f.env)
@@ -158,14 +160,23 @@ func (c Condition) holds(tag string) bool {
 	return false
 }
 
-// mismatch is the failure of a condition.
-func mismatch(path, tag string) *Error {
-	e := Errorf(CodeETagMismatch, "the condition on %q does not hold: read it again, and give the etag that it has now", path).With("path", path)
-	if tag == "" {
-		return e.With("etag", nil)
+// mismatch is the failure of a condition on a file that has a tag; "" is no file.
+func (c Condition) mismatch(path, tag string) *Error {
+	path = shownPath(path)
+	switch {
+	case c.Absent:
+		return Errorf(CodeETagMismatch, "cannot write %q: there is a file already, and if_none_match asks that there is none; leave that out to replace it, or give its etag as if_match", path).
+			With("path", path).With("etag", tag)
+	case tag == "":
+		return Errorf(CodeETagMismatch, "cannot change %q: there is no file, and if_match asks for one; leave that out to make one", path).
+			With("path", path).With("etag", nil)
 	}
-	return e.With("etag", tag)
+	return Errorf(CodeETagMismatch, "cannot change %q: its content is another than if_match says; read it again, and give the etag that it has now", path).
+		With("path", path).With("etag", tag)
 }
+
+// mismatch is that of what has no other condition than if_match.
+func mismatch(path, tag string) *Error { return Condition{}.mismatch(path, tag) }
 
 // hasCode says whether an error is of a code.
 func hasCode(err error, code Code) bool {

@@ -11,6 +11,10 @@ import (
 // thread of its own for as long as its sender takes.
 const maxImports = 16
 
+// maxExports is likewise for exports: each has a dozen descriptors and a mebibyte, for as
+// long as its reader takes.
+const maxExports = 64
+
 // ExportFiles writes a directory as a tar. It fails before the first byte with the
 // codes of paths; later, what was written is not whole. Skipped are the FIFOs, sockets
 // and devices, which are not in it.
@@ -23,6 +27,10 @@ func (s *Service) ExportFiles(ctx context.Context, c Caller, in ExportFilesInput
 		return nil, err
 	}
 	defer f.Close()
+	if err := s.exports.enter(c.Account, "exports", maxExports); err != nil {
+		return nil, err
+	}
+	defer s.exports.leave(c.Account)
 	skipped, err = f.Export(ctx, in.Path, to, cmp.Or(Compression(in.Compression), CompressGzip))
 	return shownPaths(skipped), err
 }
@@ -90,19 +98,29 @@ func (i *incoming) Read(p []byte) (int, error) {
 		}
 	}
 	if errors.Is(err, io.EOF) && i.leave == nil {
-		leave, refused := i.f.enter(i.ctx)
-		if refused != nil {
+		if refused := i.enter(); refused != nil {
 			return 0, refused
 		}
-		i.leave = leave
 	}
 	return n, err
+}
+
+// enter enters the folder, on a goroutine of its own: who reads may do it as the
+// environment's user, who must not open what is the store's.
+func (i *incoming) enter() error {
+	refused := make(chan error)
+	go func() {
+		leave, err := i.f.enter(i.ctx)
+		i.leave = leave
+		refused <- err
+	}()
+	return <-refused
 }
 
 // end ends it, and says whether it came into the folder that there is.
 func (i *incoming) end(err error) error {
 	if i.leave == nil && err == nil {
-		i.leave, err = i.f.enter(i.ctx)
+		err = i.enter()
 	}
 	if i.leave != nil {
 		i.leave()

@@ -175,7 +175,7 @@ func (p *patching) judge() error {
 			return invalid("if_match", "if_match names %.200q, which the patch is not about: give the paths as the patch does, after strip", path)
 		}
 		if !p.condition(path).holds(tag) {
-			return mismatch(p.at(path), tag)
+			return p.condition(path).mismatch(p.at(path), tag)
 		}
 	}
 	return nil

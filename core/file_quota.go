@@ -17,8 +17,9 @@ type room struct {
 	base  DiskUse       // at the last count
 	taken DiskUse       // by writes that are under way
 	since DiskUse       // by writes that were made since the count was begun
-	whole bool          // whether one that is under way has taken all there was
-	at    time.Time     // of the last count; zero: there was none
+	whole chan struct{} // closed when who has taken all there was is done; nil: nobody has
+	at    time.Time     // when the last count was begun; zero: there was none
+	moved atomic.Bool   // whether something was changed since, which may have freed some
 	last  atomic.Int64  // when activity was last recorded, in nanoseconds
 }
 
@@ -26,8 +27,8 @@ const (
 	// roomFresh is how long a count serves to refuse: as long as the disk watch waits
 	// between two.
 	roomFresh = countPause
-	// roomBound is how long a count may hold up a write; the limit of files is counted
-	// in about a second.
+	// roomBound is how long a count may hold up a write, and who has taken all there was;
+	// the limit of files is counted in about a second.
 	roomBound = 10 * time.Second
 	// spaceStep is after how many bytes the free space of the host is looked at again.
 	spaceStep = 1 << 20
@@ -48,20 +49,21 @@ func (d *diskWatch) roomOf(id string) *room {
 	return r
 }
 
-// knows gives the last count of an environment that the watch made.
-func (d *diskWatch) knows(id string) (DiskUse, bool) {
+// knows gives the last count of an environment that the watch made, where it was begun
+// after some time.
+func (d *diskWatch) knows(id string, after time.Time) (DiskUse, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k, ok := d.known[id]
-	return k.use, ok
+	return k.use, ok && k.at.After(after)
 }
 
 // learn takes a count that somebody else made, where nothing runs that is watched.
-func (d *diskWatch) learn(id string, use DiskUse, limits boxLimits) {
+func (d *diskWatch) learn(id string, use DiskUse, limits boxLimits, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.watched[id] == nil {
-		d.known[id] = known{use, use.Bytes > limits.DiskBytes || use.Files > limits.Files}
+		d.known[id] = known{use, use.Bytes > limits.DiskBytes || use.Files > limits.Files, at}
 	}
 }
 
@@ -90,6 +92,31 @@ func (r *room) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
+// attempt does something in its turn, and again when who has taken all the room is done
+// with it, where that is why it failed.
+func (r *room) attempt(ctx context.Context, do func() error) error {
+	late := time.After(roomBound)
+	for {
+		release, err := r.acquire(ctx)
+		if err != nil {
+			return err
+		}
+		err = do()
+		whole := r.whole
+		release()
+		if !errors.Is(err, errOccupied) {
+			return err
+		}
+		select {
+		case <-whole:
+		case <-late:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // claim is what a write has taken of the room.
 type claim struct {
 	f     *folder
@@ -108,39 +135,34 @@ func (c *claim) grow(ctx context.Context, to DiskUse) error {
 		return nil
 	}
 	r := c.f.room
-	release, err := r.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := c.f.fits(ctx, more); err != nil {
-		return err
-	}
-	r.taken = r.taken.plus(more)
-	c.taken = c.taken.plus(more)
-	return nil
+	return r.attempt(ctx, func() error {
+		if err := c.f.fits(ctx, more); err != nil {
+			return err
+		}
+		r.taken = r.taken.plus(more)
+		c.taken = c.taken.plus(more)
+		return nil
+	})
 }
 
 // takeAll takes all the room there is, and says how much that is; for what cannot say
-// before how much it needs. Other writes are told to wait meanwhile.
+// before how much it needs. Other writes that need some wait meanwhile, for a time.
 func (c *claim) takeAll(ctx context.Context) (DiskUse, error) {
 	r := c.f.room
-	release, err := r.acquire(ctx)
-	if err != nil {
-		return DiskUse{}, err
-	}
-	defer release()
-	if r.whole {
-		return DiskUse{}, r.occupied()
-	}
-	if err := c.f.count(ctx); err != nil {
-		return DiskUse{}, err
-	}
-	limits, used := c.f.service.limitsOf(c.f.env), c.f.used()
-	c.taken = DiskUse{max(0, limits.DiskBytes-used.Bytes), max(0, limits.Files-used.Files)}
-	c.whole, r.whole = true, true
-	r.taken = r.taken.plus(c.taken)
-	return c.taken, nil
+	err := r.attempt(ctx, func() error {
+		if r.whole != nil {
+			return occupied()
+		}
+		if err := c.f.count(ctx); err != nil {
+			return err
+		}
+		limits, used := c.f.service.limitsOf(c.f.env), c.f.used()
+		c.taken = DiskUse{max(0, limits.DiskBytes-used.Bytes), max(0, limits.Files-used.Files)}
+		c.whole, r.whole = true, make(chan struct{})
+		r.taken = r.taken.plus(c.taken)
+		return nil
+	})
+	return c.taken, err
 }
 
 // settle ends the claim. Made says whether it was written.
@@ -151,7 +173,8 @@ func (c *claim) settle(made bool) {
 	r.taken = r.taken.minus(c.taken)
 	switch {
 	case c.whole:
-		r.whole = false
+		close(r.whole)
+		r.whole = nil
 		r.at = time.Time{} // nobody knows how much it was
 	case made:
 		r.since = r.since.plus(c.taken)
@@ -167,22 +190,25 @@ func (use DiskUse) minus(less DiskUse) DiskUse {
 	return DiskUse{use.Bytes - less.Bytes, use.Files - less.Files}
 }
 
-func (r *room) occupied() error {
-	return unavailable("cannot say how much room is left in the environment while an archive or a directory is put into it: try again when that is done")
+// errOccupied is the cause of an `unavailable`: somebody has taken all the room.
+var errOccupied = errors.New("all the room is taken")
+
+func occupied() error {
+	return unavailable("cannot say how much room is left in the environment while an archive or a directory is put into it: try again when that is done").Because(errOccupied)
 }
 
 // used is what is used, with what is under way. The caller has the turn.
 func (f *folder) used() DiskUse {
 	r := f.room
 	use := r.base.plus(r.since)
-	if known, ok := f.service.disk.knows(f.env.ID); ok {
+	if known, ok := f.service.disk.knows(f.env.ID, r.at); ok {
 		use = DiskUse{max(use.Bytes, known.Bytes), max(use.Files, known.Files)}
 	}
 	return use.plus(r.taken)
 }
 
 // fits refuses more than there is room for. The caller has the turn. Before it
-// refuses, what is there is counted, unless it just was.
+// refuses, what is there is counted, unless it just was and nothing was changed since.
 func (f *folder) fits(ctx context.Context, more DiskUse) error {
 	if err := f.service.hasSpace(); err != nil {
 		return err
@@ -194,14 +220,14 @@ func (f *folder) fits(ctx context.Context, more DiskUse) error {
 		}
 	}
 	err := f.judge(more)
-	if err != nil && (r.since != (DiskUse{}) || time.Since(r.at) > roomFresh) {
+	if err != nil && (r.moved.Load() || time.Since(r.at) > roomFresh) {
 		if err := f.count(ctx); err != nil {
 			return err
 		}
 		err = f.judge(more)
 	}
-	if err != nil && r.whole {
-		return r.occupied()
+	if err != nil && r.whole != nil {
+		return occupied()
 	}
 	return err
 }
@@ -227,6 +253,8 @@ func (f *folder) count(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, roomBound)
 	defer cancel()
 	r, s := f.room, f.service
+	begun := time.Now()
+	r.moved.Store(false)
 	use, err := s.Workspaces.Measure(bounded, f.env.ID, s.temporary(f.env.ID))
 	switch {
 	case err == nil, errors.Is(err, ErrPartial), errors.Is(err, ErrHidden):
@@ -237,8 +265,8 @@ func (f *folder) count(ctx context.Context) error {
 	default:
 		return err
 	}
-	r.base, r.since, r.at = use, DiskUse{}, time.Now()
-	s.disk.learn(f.env.ID, use, s.limitsOf(f.env))
+	r.base, r.since, r.at = use, DiskUse{}, begun
+	s.disk.learn(f.env.ID, use, s.limitsOf(f.env), begun)
 	return nil
 }
 

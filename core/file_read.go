@@ -313,6 +313,16 @@ type Download struct {
 	folder *folder
 }
 
+// Identify has the download have its Tag, also where the file is large: for who asks
+// whether it is still the one that he knows.
+func (d *Download) Identify(ctx context.Context) (err error) {
+	if d.Tag == "" {
+		always := true
+		d.Tag, err = d.folder.service.tagOf(ctx, d.File, &always)
+	}
+	return err
+}
+
 // Close ends the use of the file.
 func (d *Download) Close() error {
 	err := d.File.Close()

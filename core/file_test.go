@@ -22,11 +22,18 @@ import (
 // newFiles makes a world over real folders, with an environment in it.
 func newFiles(t *testing.T, change ...func(*core.Config)) (*world, string, *workspace.Workspaces) {
 	t.Helper()
+	return newFilesOf(t, core.UIDRange{}, change...)
+}
+
+// newFilesOf makes one whose environments have users of their own.
+func newFilesOf(t *testing.T, uids core.UIDRange, change ...func(*core.Config)) (*world, string, *workspace.Workspaces) {
+	t.Helper()
 	folders, err := workspace.Open(t.TempDir())
 	must(t, err)
 	t.Cleanup(func() { must(t, folders.Close()) })
 	w := newWorld(t, func(w *world) {
-		w.config.Workspaces, w.config.UIDs = folders, core.UIDRange{}
+		w.config.Workspaces, w.config.UIDs = folders, uids
+		w.host.needsUID = uids != core.UIDRange{}
 		for _, c := range change {
 			c(&w.config)
 		}

@@ -214,7 +214,7 @@ type FileMatch struct {
 	Column int      `json:"column,omitempty" doc:"Where the first match in the line begins, in bytes from 1."`
 	Text   string   `json:"text,omitempty" doc:"The line; of a long one, an excerpt around the match. Bytes that are not UTF-8 stand as U+FFFD."`
 	Cut    bool     `json:"cut,omitempty" doc:"Whether text is an excerpt."`
-	Count  int      `json:"count,omitempty" doc:"How many matches there are in the line, or in the file."`
+	Count  int      `json:"count,omitempty" doc:"How many matches there are in the line, of which at most 100 are counted, or how many matching lines in the file."`
 	Before []string `json:"before,omitempty" doc:"The lines before."`
 	After  []string `json:"after,omitempty" doc:"The lines after."`
 }

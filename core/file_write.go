@@ -136,7 +136,7 @@ func (w *writing) extendOnce(ctx context.Context, f *folder, asked Condition, co
 	old, err := f.Open(ctx, w.path)
 	if hasCode(err, CodeNotFound) {
 		if !asked.holds("") {
-			return WrittenFile{}, mismatch(w.path, "")
+			return WrittenFile{}, asked.mismatch(w.path, "")
 		}
 		w.change.If = Condition{Absent: true}
 		return w.put(ctx, f, bytes.NewReader(content), int64(len(content)))
@@ -150,7 +150,7 @@ func (w *writing) extendOnce(ctx context.Context, f *folder, asked Condition, co
 		return WrittenFile{}, err
 	}
 	if !asked.holds(tag) {
-		return WrittenFile{}, mismatch(w.path, tag)
+		return WrittenFile{}, asked.mismatch(w.path, tag)
 	}
 	w.change.If = Condition{Match: []string{tag}}
 	size := old.Info().Size
@@ -165,13 +165,13 @@ func (f *folder) before(ctx context.Context, path string, condition Condition) (
 	file, err := f.Open(ctx, path)
 	switch {
 	case hasCode(err, CodeNotFound):
-		if !condition.holds("") && !condition.Absent {
-			return 0, false, mismatch(path, "")
+		if !condition.holds("") {
+			return 0, false, condition.mismatch(path, "")
 		}
 		return 0, false, nil
 	case hasCode(err, CodePermissionDenied):
 		return 0, true, nil // it may be replaced all the same, or not: that is seen then
-	case hasCode(err, CodeNotADirectory) || err != nil:
+	case err != nil:
 		return 0, false, err
 	}
 	defer file.Close()
@@ -184,7 +184,7 @@ func (f *folder) before(ctx context.Context, path string, condition Condition) (
 		return size, true, nil
 	}
 	if err == nil && !condition.holds(tag) {
-		err = mismatch(path, tag)
+		err = condition.mismatch(path, tag)
 	}
 	return size, true, err
 }

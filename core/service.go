@@ -46,9 +46,10 @@ type Service struct {
 	watchers sync.WaitGroup // one for each live command and each live shell
 
 	disk     *diskWatch
-	drawing  turns      // of screens, by account
-	watches  tally      // of files, by account
-	imports  tally      // of archives, likewise
+	drawing  turns // of screens, by account
+	watches  tally // of files, by account
+	imports  tally // of archives, likewise
+	exports  tally
 	defaults sync.Mutex // held while a default environment is looked for and made
 
 	mu     sync.Mutex
