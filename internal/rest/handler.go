@@ -90,8 +90,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // that of the connection's last request
 	a := &answer{ResponseWriter: w, control: control, time: h.answerTime}
+	r = r.WithContext(core.WithRequestID(r.Context(), id)) // a copy: by the body of its own the server tells who waits for 100 Continue
 	r.Body = timedBody{r.Body, control, start.Add(h.bodyTime)}
-	r = r.WithContext(core.WithRequestID(r.Context(), id))
 	w.Header().Set("X-Request-Id", id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")

@@ -82,6 +82,9 @@ func outside(r *http.Request, op tools.Operation) ([][]byte, error) {
 			return nil, err
 		}
 	}
+	if err := checkConditions(r, op); err != nil {
+		return nil, err
+	}
 	query, err := readQuery(r, op)
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if err := add(name, query.Get(name)); err != nil {
@@ -89,6 +92,39 @@ func outside(r *http.Request, op tools.Operation) ([][]byte, error) {
 		}
 	}
 	return members, err
+}
+
+// checkConditions refuses, of what changes something, the headers that say when it may
+// be changed or which part of it, where nothing heeds them: it would be changed all the
+// same, and a part would be taken for the whole (RFC 9110, 14.5).
+func checkConditions(r *http.Request, op tools.Operation) error {
+	if op.Method == http.MethodGet {
+		return nil // nothing is changed, and its own route has those of reading
+	}
+	if r.Header.Get("Content-Range") != "" {
+		return invalid("Content-Range", "cannot take a part of a body (the header Content-Range): send it whole")
+	}
+	for _, header := range []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"} {
+		field := strings.ToLower(strings.ReplaceAll(header, "-", "_"))
+		if len(r.Header.Values(header)) > 0 && op.Input.Properties[field] == nil {
+			return invalid(header, "cannot heed the header %s here: leave it out; %s", header, conditionsOf(op))
+		}
+	}
+	return nil
+}
+
+// conditionsOf says which conditions there are instead.
+func conditionsOf(op tools.Operation) string {
+	var known []string
+	for _, field := range []string{"if_match", "if_none_match"} {
+		if op.Input.Properties[field] != nil {
+			known = append(known, headerFields[field])
+		}
+	}
+	if known == nil {
+		return op.Name + " has no conditions"
+	}
+	return op.Name + " has " + strings.Join(known, " and ")
 }
 
 // readQuery gives the query, in which every parameter stands once.

@@ -105,6 +105,11 @@ func (h *handler) sendFile(w http.ResponseWriter, r *http.Request, in reading) e
 		return err
 	}
 	defer func() { _ = d.Close() }()
+	if namesTag(r, in.input) {
+		if err := d.Identify(r.Context()); err != nil {
+			return err
+		}
+	}
 	info := d.Info()
 	header := w.Header()
 	if d.Tag != "" {
@@ -138,22 +143,34 @@ func (h *handler) sendFile(w http.ResponseWriter, r *http.Request, in reading) e
 	return nil
 }
 
-// checkMatch judges the conditions on what is there. Unmet says that the client has it
-// already.
-func checkMatch(r *http.Request, d *core.Download, input []byte) (unmet bool, err error) {
-	path := d.Info().Path
-	match := strings.Join(r.Header.Values("If-Match"), ",")
-	if match != "" && !isStrongly(match, d.Tag) {
-		e := core.Errorf(core.CodeETagMismatch, "the condition on %q does not hold: it has another ETag now", path).With("path", path)
-		return false, e.With("etag", d.Tag)
+// namesTag says whether a request asks for a file that has some tag, or has not.
+func namesTag(r *http.Request, input []byte) bool {
+	if r.Header.Get("If-Range") != "" && r.Header.Get("Range") != "" {
+		return true
 	}
+	match, noneMatch := r.Header.Get("If-Match"), noneMatchOf(input)
+	return match != "" && match != "*" || noneMatch != "" && noneMatch != "*"
+}
+
+// noneMatchOf gives the field if_none_match, in which its header stands too.
+func noneMatchOf(input []byte) string {
 	var in struct {
 		IfNoneMatch string `json:"if_none_match"`
 	}
-	if err := json.Unmarshal(input, &in); err != nil {
-		return false, err
+	_ = json.Unmarshal(input, &in) // what is no JSON was refused
+	return in.IfNoneMatch
+}
+
+// checkMatch judges the conditions on what is there. Unmet says that the client has it
+// already.
+func checkMatch(r *http.Request, d *core.Download, input []byte) (unmet bool, err error) {
+	path := strings.ToValidUTF8(d.Info().Path, string(utf8.RuneError))
+	match := strings.Join(r.Header.Values("If-Match"), ",")
+	if match != "" && !isStrongly(match, d.Tag) {
+		return false, core.Errorf(core.CodeETagMismatch, "cannot give %q as If-Match asks: its content is another now; ask without it", path).
+			With("path", path).With("etag", d.Tag)
 	}
-	for entry := range strings.SplitSeq(in.IfNoneMatch, ",") { // the field has tags without quotes too
+	for entry := range strings.SplitSeq(noneMatchOf(input), ",") { // the field has tags without quotes too
 		entry = strings.TrimSpace(entry)
 		if matchesTag(entry, d.Tag) && (d.Tag != "" || entry == "*") || d.Tag != "" && entry == d.Tag {
 			return true, nil
