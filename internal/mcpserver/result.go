@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"envapi/core"
+	"envapi/tools"
 )
 
 // success gives an output as structured content and, for clients that know
@@ -43,11 +44,23 @@ func (s *Server) failure(ctx context.Context, err error) *mcp.CallToolResult {
 	}
 }
 
-// sentence lists facts by name.
+// sentence lists facts by name: a word as it is, all else as the JSON that it is in the
+// structured content.
 func sentence(facts map[string]any) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(facts)) {
-		parts = append(parts, fmt.Sprintf("%s: %v", name, facts[name]))
+		parts = append(parts, name+": "+shown(facts[name]))
 	}
 	return strings.Join(parts, ", ")
+}
+
+func shown(fact any) string {
+	if word, ok := fact.(string); ok {
+		return word
+	}
+	text, err := tools.Encode(fact)
+	if err != nil { // a mistake in the program; the structured content says it too
+		return fmt.Sprint(fact)
+	}
+	return string(text)
 }

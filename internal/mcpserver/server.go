@@ -30,7 +30,7 @@ type Server struct {
 	mcp *server.MCPServer
 }
 
-const instructions = "Isolated environments in which you run programs. Make one with create_environment, run commands in it with exec, follow long ones with get_command and read_output, and delete it when the task is over. Files in its workspace last from one command to the next; where a directory, variables or functions must last too, use open_shell and run_in_shell. Answers say in next what to call next, where that is not plain."
+const instructions = "Isolated environments in which you run programs. Make one with create_environment, run commands in it with exec, follow long ones with get_command and read_output, and delete it when the task is over. Files in its workspace last from one command to the next: read, change and find them with read_file, edit_file, apply_patch, write_file and search_files rather than with cat and sed, since these tell what does not fit and lose nobody's changes. Where a directory, variables or functions must last too, use open_shell and run_in_shell. Answers say in next what to call next, where that is not plain."
 
 // New makes the server. It panics where an operation cannot be described,
 // which is a mistake in the program.
