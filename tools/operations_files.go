@@ -36,7 +36,7 @@ func lookRows() []Operation {
 			Method:      http.MethodGet, Path: filesPath, Scope: core.ScopeFilesRead,
 			Hints:   Hints{ReadOnly: true, Idempotent: true},
 			Success: done(),
-			Errors:  pathErrors,
+			Errors:  append(slices.Clone(pathErrors), core.CodeRateLimited),
 		}, (*core.Service).ListFiles),
 		Define(Operation{
 			Name: "stat_file", Title: "Look at a file", Noun: files,
@@ -61,7 +61,7 @@ func lookRows() []Operation {
 			Method:      http.MethodPost, Path: filesPath + "/search", Scope: core.ScopeFilesRead,
 			Hints:   Hints{ReadOnly: true, Idempotent: true},
 			Success: done(),
-			Errors:  readErrors,
+			Errors:  append(slices.Clone(readErrors), core.CodeRateLimited),
 		}, (*core.Service).SearchFiles),
 	}
 }
@@ -78,7 +78,7 @@ func contentRows() []Operation {
 		}, (*core.Service).WriteFile),
 		Define(Operation{
 			Name: "edit_file", Title: "Edit a file", Noun: files,
-			Description: "Replaces exact texts in a file: all of the edits are made, or none. Each old text must be there once, unless replace_all; where it is not, the answer says which lines are nearest, and where it is several times, in which lines. Nothing else of the file changes. With dry_run it only shows the diff. A file above 16 MiB is changed by a command, or written anew.",
+			Description: "Replaces exact texts in a file: all of the edits are made, or none. Each old text must be there once, unless replace_all; where it is not, the answer says which lines are nearest, and where it is several times, in which lines. Nothing else of the file changes, its encoding and line ends neither. With dry_run it only shows the diff. A file above 16 MiB is changed by a command, or written anew.",
 			Method:      http.MethodPost, Path: filesPath + "/edit", Scope: core.ScopeFilesWrite,
 			Hints:   Hints{Destructive: true},
 			Success: done(),
@@ -124,7 +124,7 @@ func manageRows() []Operation {
 			Method:      http.MethodPost, Path: filesPath + "/copy", Scope: core.ScopeFilesWrite,
 			Hints:   Hints{Destructive: true},
 			Success: done(),
-			Errors:  writeErrors,
+			Errors:  append(slices.Clone(writeErrors), core.CodeRateLimited),
 		}, (*core.Service).CopyFile),
 		Define(Operation{
 			Name: "move_file", Title: "Move a file", Noun: files,
@@ -161,7 +161,7 @@ func streamRows() []Operation {
 			Method:      http.MethodGet, Path: filesPath + "/archive", Scope: core.ScopeFilesRead,
 			Hints:  Hints{ReadOnly: true, Idempotent: true},
 			NoTool: "an archive is no message; an assistant has list_files and read_file",
-			Errors: readErrors,
+			Errors: append(slices.Clone(readErrors), core.CodeRateLimited),
 		}, (*core.Service).ExportFiles),
 		DefineUpload(Operation{
 			Name: "import_files", Title: "Import a directory", Noun: files,
