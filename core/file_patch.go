@@ -79,7 +79,7 @@ func (p *patching) apply() (AppliedPatch, error) {
 		return AppliedPatch{}, patchFailure(err)
 	}
 	p.drop(result)
-	if err := firstError(once(result.Writes), p.judge()); err != nil {
+	if err := firstError(once(result.Writes), p.links(result.Sections), p.judge()); err != nil {
 		return AppliedPatch{}, err
 	}
 	done := AppliedPatch{AlreadyApplied: result.Already, DryRun: p.in.DryRun, Files: make([]PatchedFile, len(result.Sections))}
@@ -230,6 +230,7 @@ func (p *patching) change(w patch.Write) (Change, error) {
 		change.If = Condition{Match: []string{tag}}
 	}
 	if w.Gone {
+		change.Literal = true // what became a link meanwhile is refused
 		return change, nil
 	}
 	if w.Mode != nil {
@@ -242,6 +243,30 @@ func (p *patching) change(w patch.Write) (Change, error) {
 	var err error
 	change.Put, err = p.f.Stage(p.ctx, bytes.NewReader(w.Content), -1)
 	return change, err
+}
+
+// links refuses to take away by a name what a link leads to, which a patch does not
+// mean: the link would stay, and lead to nothing.
+func (p *patching) links(sections []patch.Section) error {
+	for _, section := range sections {
+		name := section.Path
+		switch section.Kind {
+		case patch.Deleted:
+		case patch.Renamed:
+			name = section.From
+		default:
+			continue
+		}
+		info, err := p.f.Stat(p.ctx, p.at(name), false)
+		switch {
+		case hasCode(err, CodeNotFound):
+		case err != nil:
+			return err
+		case info.Type == TypeSymlink:
+			return patchFailure(&patch.RejectedError{File: name, Reason: "it is a link: delete or move the link itself, with delete_file or move_file, or name the file that it leads to"})
+		}
+	}
+	return nil
 }
 
 // once refuses a patch that writes one file under two spellings: each would be made of
