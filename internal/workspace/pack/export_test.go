@@ -333,7 +333,7 @@ func TestD10ASwapNeverLeadsAnExportOut(t *testing.T) {
 // A directory is found again as the parent of the one that is left; it must be itself.
 func TestADirectoryThatIsMovedWhileItIsReadEndsTheExport(t *testing.T) {
 	k := newKit(t)
-	k.put("big/"+strings.Repeat("d/", 30)+"aaa", strings.Repeat("x", 1<<20))
+	k.put("big/"+strings.Repeat("d/", 60)+"aaa", strings.Repeat("x", 1<<20))
 	k.put("big/"+strings.Repeat("d/", 80)+"end", "")
 	to := &meddler{io.Discard, func() {
 		must(t, os.Rename(k.path("big/"+strings.Repeat("d/", 40)), k.path("elsewhere")))

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// together is how many entries are opened in one go as the environment's user.
-	together = 64
+	// together is how many entries are opened in one go as the environment's user, and
+	// so how many files are open while who gets the archive reads nothing.
+	together = 8
 	// heldLevels is for how many levels, from the bottom, a descriptor is held.
 	heldLevels = 32
 	// namesHeld is how many names of a directory are held at a time, and of one that
@@ -211,7 +212,7 @@ func (w *walk) open(l *level, name string) (entry, bool, error) {
 	case unix.S_IFDIR:
 		return w.openDirectory(place, e)
 	case unix.S_IFLNK:
-		e.target, err = readLink(leaf)
+		e.target, err = place.Target()
 		return e, true, err
 	}
 	w.skipped.add(join(w.name, e.path))
@@ -241,13 +242,4 @@ func (w *walk) openDirectory(place *inside.Place, e entry) (entry, bool, error) 
 	}
 	w.push(dir, &e.stat, e.path+"/")
 	return e, true, nil
-}
-
-func readLink(link *os.File) (string, error) {
-	buffer := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(int(link.Fd()), "", buffer)
-	if err != nil {
-		return "", err
-	}
-	return string(buffer[:n]), nil
 }
