@@ -32,7 +32,8 @@ func Begin() (grown func()) {
 }
 
 // Settle waits until no process has a descriptor any more that the service had closed
-// before, or until ctx ends. It takes milliseconds at most, and holds no fork up.
+// before, or until ctx ends. That takes milliseconds, or on a host that hardly runs as
+// long as whoever forks has patience; it holds no fork up.
 func Settle(ctx context.Context) error {
 	mu.Lock()
 	waiting := make([]chan struct{}, 0, len(young))

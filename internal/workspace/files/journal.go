@@ -128,10 +128,7 @@ func (x *Txn) endJournal() error {
 	err := x.tree.root.As(func() error {
 		return unix.Renameat(fd(x.dir), journalName, fd(x.dir), journalDone)
 	})
-	if err != nil {
-		return err
-	}
-	return x.dir.Sync()
+	return failed("make a change durable", join(err, x.dir.Sync()))
 }
 
 // hostPath gives the path of an open directory at this moment.

@@ -8,11 +8,13 @@
 // which is the environment's user's, on the same file system, and below no workspace,
 // and moved to its place by rename. What was there comes back by the same step
 // (RENAME_EXCHANGE) and is looked at: if it is not what a condition was judged by, the
-// step is undone. A crash leaves nothing in a workspace; the next Open undoes what was
+// step is undone. What cannot be undone now stays in its folder for the next Open. A crash leaves nothing in a workspace; the next Open undoes what was
 // not whole and empties the staging folder.
 //
 // What is not protected: a program inside that writes to a file through a descriptor
-// or a mapping writes to the old one, which then is nobody's; on kernels whose times
+// or a mapping writes to the old one, which then is nobody's; what it puts in a file's
+// place between the last look and the exchange is lost where the service is killed
+// before it has looked at what came back, microseconds later; on kernels whose times
 // are coarse (before Linux 6.13) a write within the tick of the one before it may go
 // unseen, and so may one whose writer sets the time back. While several changes are
 // made, a program inside may see some of them and not yet the others. Where the

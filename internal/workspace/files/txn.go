@@ -146,7 +146,7 @@ func (x *Txn) commit(ctx context.Context) error {
 		x.tree.store.reached("ended")
 	}
 	if err != nil {
-		return x.tree.root.As(func() error { return x.undo(len(x.steps), failed("make a change durable", err)) })
+		return x.tree.root.As(func() error { return x.undo(len(x.steps), err) })
 	}
 	return nil
 }
@@ -213,31 +213,17 @@ func (x *Txn) sync() error {
 	for _, s := range x.steps {
 		key, err := keyOf(s.at)
 		if err != nil {
-			return err
+			return failed("make a change durable", err)
 		}
 		if key.name = ""; synced[key] {
 			continue
 		}
 		synced[key] = true
-		if err := x.syncParent(s.at); err != nil {
+		if err := x.tree.syncParent(s.at); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// syncParent syncs a place's directory; one that may not be read, with all of its file
-// system.
-func (x *Txn) syncParent(at *inside.Place) error {
-	dir, err := at.OpenParent()
-	if errors.Is(err, unix.EACCES) {
-		return unix.Syncfs(fd(x.folder))
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 // Discard frees what is in the folder: what was not put, and what was taken away.

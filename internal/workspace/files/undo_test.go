@@ -154,15 +154,15 @@ func TestAChangeHasNoMoreStepsThanItsJournalHolds(t *testing.T) {
 	k.wantClean()
 }
 
-// meddling does something once, at the second question whether there is still time.
+// meddling does something once, at some question whether there is still time.
 type meddling struct {
 	context.Context //nolint:containedctx // it is one
-	asked           int
+	asked, at       int
 	do              func()
 }
 
 func (m *meddling) Err() error {
-	if m.asked++; m.asked == 2 {
+	if m.asked++; m.asked == m.at {
 		m.do()
 	}
 	return m.Context.Err()
@@ -176,7 +176,7 @@ func TestATagIsOfOneContent(t *testing.T) {
 	f, err := k.tree.Open(t.Context(), "file")
 	must(t, err)
 	defer f.Close()
-	ctx := &meddling{Context: t.Context(), do: func() {
+	ctx := &meddling{Context: t.Context(), at: 2, do: func() {
 		k.inside(func() error {
 			return os.WriteFile(k.path+"/file", []byte("new"+text[3:]), 0o644)
 		})
@@ -251,4 +251,19 @@ func TestAConditionSaysWhatIsThere(t *testing.T) {
 			t.Errorf("%q: got %v", path, err)
 		}
 	}
+}
+
+// A directory that a program inside moves while it is copied is not gone up from to
+// where it is then.
+func TestADirectoryThatMovesIsNotCopiedFromSomewhereElse(t *testing.T) {
+	k := newKit(t)
+	const levels = 40 // more than are kept open
+	k.put("from/"+strings.Repeat("d/", levels)+"file", "x", 0o644)
+	ctx := &meddling{Context: t.Context(), at: levels, do: func() {
+		k.inside(func() error { return os.Rename(k.path+"/from/d/d", k.path+"/moved") })
+	}}
+	_, _, err := k.tree.Copy(ctx, "from", "to", ample)
+	wantCode(t, err, core.CodeUnavailable)
+	k.wantNone("to")
+	k.wantClean()
 }
