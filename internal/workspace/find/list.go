@@ -63,6 +63,7 @@ type listing struct {
 	held                          int    // names in memory
 	seen                          string // the path that was looked at last
 	buffer                        []byte // for names
+	stat                          unix.Stat_t
 }
 
 // errFull ends a walk because the page is.
@@ -268,14 +269,13 @@ func (l *listing) enter(above *os.File, path string, e entry, up *rules, after s
 
 // info says what an entry is; false is that it is gone.
 func (l *listing) info(dir *os.File, path string, e entry) (core.FileInfo, bool) {
-	var st unix.Stat_t
-	if unix.Fstatat(fd(dir), e.name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	if unix.Fstatat(fd(dir), e.name, &l.stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return core.FileInfo{}, false
 	}
-	info := files.InfoOf(path, &st)
+	info := files.InfoOf(path, &l.stat)
 	switch info.Type {
 	case core.TypeFile:
-		info.ETag = l.known(&st)
+		info.ETag = l.known(&l.stat)
 	case core.TypeSymlink:
 		to := make([]byte, unix.PathMax)
 		if n, err := unix.Readlinkat(fd(dir), e.name, to); err == nil {
