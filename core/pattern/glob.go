@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -70,6 +71,9 @@ func compileGlob(text string) (glob, error) {
 	g.text = strings.TrimPrefix(strings.TrimPrefix(g.text, "./"), "/")
 	if g.whole {
 		names := strings.Split(g.text, "/")
+		if slices.ContainsFunc(names, func(name string) bool { return name == "." || name == ".." }) {
+			return glob{}, errorf(`the glob %q matches nothing: it is of paths below the directory that was asked about, which hold no "." and ".."`, text)
+		}
 		for _, name := range names[:len(names)-1] {
 			if strings.ContainsAny(name, globMeta) {
 				break

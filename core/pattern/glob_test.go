@@ -53,7 +53,7 @@ func TestGlobs(t *testing.T) {
 }
 
 func TestGlobsThatCannotBe(t *testing.T) {
-	for _, text := range []string{"[a", "{a", `a\`, "!a", strings.Repeat("{a,b}", 20), strings.Repeat("{a,", 100) + strings.Repeat("}", 100) + strings.Repeat("{a,b}", 9)} {
+	for _, text := range []string{"[a", "{a", `a\`, "!a", "../a", "a/../b", "a/./b", "..//", strings.Repeat("{a,b}", 20), strings.Repeat("{a,", 100) + strings.Repeat("}", 100) + strings.Repeat("{a,b}", 9)} {
 		var wrong *pattern.Error
 		if _, err := pattern.CompileGlobs([]string{text}); !errors.As(err, &wrong) {
 			t.Errorf("%q: got %v", text, err)
