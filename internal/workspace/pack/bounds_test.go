@@ -7,3 +7,11 @@ func SetMostPut(n int) (restore func()) {
 	mostPut = n
 	return func() { mostPut = before }
 }
+
+// SetMostMerged has an archive be unpacked over so many directories that are there at
+// most, and gives what puts that back.
+func SetMostMerged(n int) (restore func()) {
+	before := mostMerged
+	mostMerged = n
+	return func() { mostMerged = before }
+}

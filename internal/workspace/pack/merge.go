@@ -14,14 +14,9 @@ import (
 	"envapi/internal/workspace/inside"
 )
 
-const (
-	// mostMerged is how many directories that are there an archive may be unpacked
-	// over, and how many files it may replace: for each a descriptor is held.
-	mostMerged = 1024
-	// mostTries is how often it is looked again at what stands where files go, because
-	// a program inside has changed that meanwhile.
-	mostTries = 16
-)
+// mostMerged is how many directories that are there an archive may be unpacked over,
+// and how many files it may replace: for each a descriptor is held.
+var mostMerged = 1024 // tests make it less
 
 // mostPut is how many names an archive may bring to directories that are there: each is
 // a step, held in memory, and all are made while others wait.
@@ -196,11 +191,7 @@ func (m *merge) tooMany() error {
 // commit makes the steps, all or none, and then gives those directories their modes
 // that could not have them before.
 func (m *merge) commit(ctx context.Context, txn *files.Txn) error {
-	err := m.try(ctx, txn)
-	for n := 1; n < mostTries && errors.Is(err, files.ErrChanged); n++ {
-		err = m.try(ctx, txn)
-	}
-	if err != nil {
+	if err := files.Again(func() error { return m.try(ctx, txn) }); err != nil {
 		return err
 	}
 	// All is there now, and to say that it failed would be wrong.

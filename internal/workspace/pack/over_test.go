@@ -13,15 +13,16 @@ import (
 // For each directory that is there a descriptor is held.
 func TestWhatIsUnpackedOverIsBounded(t *testing.T) {
 	k := newKit(t)
+	defer pack.SetMostMerged(64)()
 	var entries []entry
-	for n := range 1030 {
+	for n := range 70 {
 		name := fmt.Sprintf("d/%d/f", n)
 		entries = append(entries, file(name, "x"))
 		k.put(filepath.Dir(name)+"/there", "")
 	}
 	before := k.tree("")
 	e := wantCode(t, second(k.unpack("", tarOf(t, entries...), generous)), core.CodeInvalidArgument)
-	if !strings.Contains(e.Detail, "1024") {
+	if !strings.Contains(e.Detail, "64") {
 		t.Errorf("it says %q", e.Detail)
 	}
 	k.untouched(before)
