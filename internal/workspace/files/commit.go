@@ -115,6 +115,9 @@ func (c *commit) locate() error {
 		at, err := c.tree.Locate(change.Path, inside.Mode{
 			Follow: !change.Literal, Missing: change.Parents && change.Put != nil,
 		})
+		if err != nil && change.Put != nil {
+			return withoutParents(change.Path, err)
+		}
 		if err != nil {
 			return err
 		}

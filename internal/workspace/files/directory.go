@@ -29,7 +29,7 @@ func (t *Tree) makeDirectory(ctx context.Context, path string, parents bool) (in
 	}
 	at, err := t.Locate(trim(path), inside.Mode{Missing: parents})
 	if err != nil {
-		return info, false, err
+		return info, false, withoutParents(path, err)
 	}
 	defer at.Close()
 	if at.Exists() {

@@ -151,9 +151,10 @@ func (j *journal) open(root *inside.Root) (all []*os.File, err error) {
 
 func (d *journalDirectory) open(root *inside.Root) (*os.File, error) {
 	at, err := root.Locate(string(d.Path), inside.Mode{})
-	var known *core.Error
-	if errors.As(err, &known) {
-		return nil, nil // a program inside has made that of it
+	for _, gone := range []error{unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EXDEV} {
+		if errors.Is(err, gone) {
+			return nil, nil // a program inside has made that of it
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +38,7 @@ func (t *Tree) pair(source, destination string, o core.CopyOptions) (*pair, erro
 func (p *pair) aim(o core.CopyOptions) error {
 	to, err := p.tree.itself(p.destination, inside.Mode{Missing: o.Parents})
 	if err != nil {
-		return err
+		return withoutParents(p.destination, err)
 	}
 	if p.to != nil {
 		p.to.Close()
@@ -60,15 +61,15 @@ func (p *pair) close() {
 }
 
 // result says what stands at the destination now.
-func (p *pair) result(path string) (info core.FileInfo, err error) {
-	err = p.tree.root.As(func() error { return inside.Fault(path, p.to.Look()) })
+func (p *pair) result(at string) (info core.FileInfo, err error) {
+	err = p.tree.root.As(func() error { return inside.Fault(at, p.to.Look()) })
 	if err == nil && !p.to.Exists() {
-		err = p.tree.NotFound(path, p.to) // it was made, and a program inside has taken it away
+		err = p.tree.NotFound(at, p.to) // it was made, and a program inside has taken it away
 	}
 	if err != nil {
 		return info, err
 	}
-	return p.tree.Info(p.tree.relative(trim(path)), p.to)
+	return p.tree.Info(p.tree.relative(trim(at)), p.to)
 }
 
 // allow says whether the destination may become what the source is. What is the same
@@ -90,29 +91,39 @@ func (p *pair) allow(ctx context.Context, o core.CopyOptions) error {
 			return p.intoItself()
 		}
 	}
-	if !directory && strings.HasSuffix(p.destination, "/") {
+	switch {
+	case p.to.Exists():
+		return p.allowOver(directory, o.Overwrite)
+	case !directory && strings.HasSuffix(p.destination, "/"):
 		return inside.Fault(p.destination, unix.ENOTDIR)
 	}
-	if !p.to.Exists() {
-		return nil
-	}
-	return p.allowOver(directory, o.Overwrite)
+	return nil
 }
 
 // allowOver says whether what stands at the destination may be replaced.
 func (p *pair) allowOver(directory, over bool) error {
 	onto := p.to.Kind() == unix.S_IFDIR
 	switch {
-	case !over || onto && directory:
-		return inside.Fault(p.destination, unix.EEXIST)
+	case onto && (directory || !over):
+		return p.ontoDirectory(core.CodeAlreadyExists)
 	case onto:
-		return inside.Fault(p.destination, unix.EISDIR)
+		return p.ontoDirectory(core.CodeIsADirectory)
+	case !over:
+		return core.Errorf(core.CodeAlreadyExists, "there is already something at %q: set overwrite to replace it, or give another destination", p.destination).
+			With("path", p.destination)
 	case directory:
 		return inside.Fault(p.destination, unix.ENOTDIR)
 	case p.to.Kind() == unix.S_IFREG && !p.tree.mayWrite(&p.to.Stat):
 		return inside.Fault(p.destination, unix.EACCES)
 	}
 	return nil
+}
+
+// ontoDirectory says that the destination is a directory, and what was meant perhaps.
+func (p *pair) ontoDirectory(code core.Code) error {
+	in := path.Join(p.destination, path.Base(p.source))
+	return core.Errorf(code, "there is a directory at %q, which nothing replaces: give the new path itself, as %q, or remove the directory first", p.destination, in).
+		With("path", p.destination)
 }
 
 func (p *pair) intoItself() error {

@@ -123,8 +123,11 @@ func undoJournal(id string, dir *os.File, j *journal, root *inside.Root) error {
 	for i := len(steps) - 1; i >= 0; i-- {
 		failure = errors.Join(failure, steps[i].undo(dir))
 	}
+	// Before the journal is thrown away.
+	if err := errors.Join(failure, unix.Syncfs(fd(dir))); err != nil {
+		return err
+	}
 	slog.Default().Warn("a change of files that a crash interrupted was undone",
 		"environment", id, "changes", len(steps), "not_found_again", lost)
-	// Before the journal is thrown away.
-	return errors.Join(failure, unix.Syncfs(fd(dir)))
+	return nil
 }

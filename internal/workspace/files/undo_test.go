@@ -143,6 +143,23 @@ func TestRecoveryHasTheUsersRights(t *testing.T) {
 	k.wantClean()
 }
 
+// A directory that cannot be reached is none that is gone.
+func TestWhatCannotBeReachedIsUndoneLater(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("the directory cannot be opened at all")
+		return
+	}
+	before := prepareCrash(t)
+	dieAt(t, before.dir, "step 5")
+	must(t, os.Chmod(before.path, 0))
+	k := openKit(t, before.dir)
+	must(t, os.Chmod(before.path, 0o700))
+	k.wantNone("taken")
+	k = openKit(t, before.dir)
+	wantOld(k)
+	k.wantClean()
+}
+
 func TestAChangeHasNoMoreStepsThanItsJournalHolds(t *testing.T) {
 	k := newKit(t)
 	k.put("a", "old", 0o644)
