@@ -25,6 +25,7 @@ type Config struct {
 type Keyring struct {
 	rules rules
 	keys  *keySource
+	read  readings
 	now   func() time.Time
 }
 
@@ -95,7 +96,7 @@ func (k *Keyring) Verify(ctx context.Context, raw string) (core.Caller, error) {
 // verify reads the header, verifies the signature and only then looks at the
 // claims. Its errors are public.
 func (k *Keyring) verify(ctx context.Context, raw string) (core.Caller, error) {
-	t, err := parseToken(raw)
+	t, err := k.read.parse(raw)
 	if err != nil {
 		return core.Caller{}, err
 	}
@@ -107,6 +108,7 @@ func (k *Keyring) verify(ctx context.Context, raw string) (core.Caller, error) {
 	if !ok || !key.verify(h.alg, t.signed, t.signature) {
 		return core.Caller{}, refusal("its signature does not verify")
 	}
+	k.read.keep(raw, t)
 	return k.rules.caller(t.claims, k.now())
 }
 

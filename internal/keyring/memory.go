@@ -42,3 +42,40 @@ func (m *memory) add(token [sha256.Size]byte) {
 	}
 	m.good[token] = struct{}{}
 }
+
+// readings remember how tokens were taken apart whose signature verified: that depends
+// on nothing but the token, and is most of what a small request costs otherwise. All
+// that is asked of header, signature and claims is asked every time. The zero value is
+// empty.
+type readings struct {
+	mu   sync.Mutex
+	some map[[sha256.Size]byte]token
+}
+
+// kept bounds readings, of a few kibibytes each; full ones start again from nothing.
+const kept = 1024
+
+// parse is parseToken. What it gives must not be changed.
+func (r *readings) parse(raw string) (token, error) {
+	if len(raw) > MaxTokenBytes {
+		return parseToken(raw) // refused unread
+	}
+	of := sha256.Sum256([]byte(raw))
+	r.mu.Lock()
+	t, ok := r.some[of]
+	r.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	return parseToken(raw)
+}
+
+func (r *readings) keep(raw string, t token) {
+	of := sha256.Sum256([]byte(raw))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, there := r.some[of]; r.some == nil || !there && len(r.some) >= kept {
+		r.some = map[[sha256.Size]byte]token{}
+	}
+	r.some[of] = t
+}

@@ -82,3 +82,13 @@ func TestALargeFileIsKnownByItsTag(t *testing.T) {
 		}
 	}
 }
+
+func TestTokensAreWrittenAsRFC6750Says(t *testing.T) {
+	for text, want := range map[string]bool{
+		"aZ09._~+/-": true, "a==": true, "": false, "==": false, "a=b": false, "a b": false, "a@": false, "a[": false, "a`": false, "a{": false, "é": false, "a\n": false,
+	} {
+		if isToken68(text) != want {
+			t.Errorf("%q: got %v", text, !want)
+		}
+	}
+}

@@ -128,19 +128,32 @@ func (t *Tree) Stat(ctx context.Context, path string, tag bool) (core.FileInfo, 
 
 // Open implements core.FileReader.
 func (t *Tree) Open(_ context.Context, path string) (core.File, error) {
-	at, err := t.Locate(path, inside.Mode{Follow: true})
+	name, err := t.root.Relative(path)
 	if err != nil {
 		return nil, err
 	}
-	defer at.Close()
-	if !at.Exists() {
+	var at *inside.Place
+	var f *os.File
+	err = t.root.As(func() (err error) { // once: becoming the user takes longer than all else here
+		if at, err = t.root.Locate(name, inside.Mode{Follow: true}); err == nil && at.Exists() {
+			f, err = at.OpenRegular(path)
+		}
+		return err
+	})
+	if at != nil {
+		defer at.Close()
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case f == nil:
 		return nil, t.NotFound(path, at)
 	}
-	f, err := t.open(path, at)
+	opened, err := t.opened(path, f)
 	if err != nil {
 		return nil, err // and no file that is nil
 	}
-	return f, nil
+	return opened, nil
 }
 
 func (t *Tree) open(path string, at *inside.Place) (*file, error) {
@@ -152,6 +165,10 @@ func (t *Tree) open(path string, at *inside.Place) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t.opened(path, f)
+}
+
+func (t *Tree) opened(path string, f *os.File) (*file, error) {
 	st, err := statOf(f)
 	if err != nil {
 		_ = f.Close()
