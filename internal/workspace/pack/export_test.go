@@ -154,12 +154,9 @@ func TestC20FIFOsSocketsAndDevicesAreSkippedAndListed(t *testing.T) {
 		want = append([]string{"d/a-device"}, want...)
 	}
 	var b bytes.Buffer
-	began := time.Now()
+	// What opened one would wait for its other end, and the test never end.
 	skipped, err := k.Export(t.Context(), "d", &b, core.CompressNone)
 	must(t, err)
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v", took)
-	}
 	if !slices.Equal(skipped, want) {
 		t.Errorf("skipped %q; want %q", skipped, want)
 	}
