@@ -57,7 +57,7 @@ var faults = []struct {
 	{unix.EPERM, core.CodePermissionDenied, "cannot touch %q: it belongs to somebody else or is protected"},
 	{unix.EROFS, core.CodePermissionDenied, "cannot change %q: it is on a read-only file system"},
 	{unix.EEXIST, core.CodeAlreadyExists, "there is already something at %q"},
-	{unix.ENOTEMPTY, core.CodeNotEmpty, "the directory %q is not empty"},
+	{unix.ENOTEMPTY, core.CodeNotEmpty, "the directory %q is not empty: set recursive to remove all that is in it, too"},
 	{unix.ENAMETOOLONG, core.CodeInvalidArgument, "cannot use the path %q: it, or what a link in it leads to, is too long or too deep"},
 	{unix.EINVAL, core.CodeInvalidArgument, "cannot do that with %q: the kernel does not take it"},
 	{unix.ENOSPC, core.CodeDiskFull, "cannot write %q: the host's disk is full"},

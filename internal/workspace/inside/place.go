@@ -38,6 +38,8 @@ type Place struct {
 	Missing []string
 	// Path is how Locate was asked for it.
 	Path string
+	// Led is where links at the end of Path lead, where there were any.
+	Led string
 	// Judged says that Stat is what a condition was judged by, for who changes what
 	// stands there. Look takes it back.
 	Judged bool
@@ -79,7 +81,9 @@ func (r *Root) Locate(name string, m Mode) (*Place, error) {
 				p.Close()
 				return nil, Fault(name, err)
 			}
-			p.Path = name
+			if p.Path = name; at != name {
+				p.Led = at
+			}
 			return p, nil
 		}
 		at, err = r.target(at, p)
