@@ -105,7 +105,7 @@ func (c checker) value(field string, s *jsonschema.Schema, optional bool) (null 
 		}
 		return false, nil
 	case string:
-		return false, checkString(field, s, token)
+		return false, checkString(field, s, token, optional)
 	case json.Number:
 		return false, checkInteger(field, s, token.String())
 	case json.Delim:
@@ -161,7 +161,7 @@ func (c checker) entries(field string, s *jsonschema.Schema) error {
 	return nil
 }
 
-func checkString(field string, s *jsonschema.Schema, value string) error {
+func checkString(field string, s *jsonschema.Schema, value string, optional bool) error {
 	if typeOf(s) != "string" {
 		return mistyped(field, s, "a string")
 	}
@@ -169,7 +169,11 @@ func checkString(field string, s *jsonschema.Schema, value string) error {
 		return invalid(field, "cannot take %s for the field %s: it must be one of %s", quote(value), quote(field), list(s.Enum))
 	}
 	if s.MinLength != nil && utf8.RuneCountInString(value) < *s.MinLength {
-		return invalid(field, "cannot take the field %s: it is shorter than %d characters; leave it out if there is none", quote(field), *s.MinLength)
+		advice := "it cannot be left out either"
+		if optional {
+			advice = "leave it out if there is none"
+		}
+		return invalid(field, "cannot take the field %s: it is shorter than %d characters; %s", quote(field), *s.MinLength, advice)
 	}
 	if s.MaxLength != nil && utf8.RuneCountInString(value) > *s.MaxLength {
 		return invalid(field, "cannot take the field %s: it is longer than %d characters", quote(field), *s.MaxLength)

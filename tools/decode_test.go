@@ -15,7 +15,7 @@ import (
 
 // sample has a field of every type that inputs have.
 type sample struct {
-	ID     string            `json:"id" doc:"Which one." maxlen:"8"`
+	ID     string            `json:"id" doc:"Which one." minlen:"1" maxlen:"8"`
 	Kind   string            `json:"kind,omitempty" doc:"A kind." enum:"red,green" default:"red"`
 	Wait   *int64            `json:"wait_ms,omitempty" doc:"A time." min:"0" max:"1000"`
 	Count  int               `json:"count,omitempty" doc:"A count." min:"1"`
@@ -80,7 +80,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"two first halves":            {`{"id":"\ud800\ud800"}`, "", "Unicode"},
 		"a second half alone":         {`{"id":"\udc00x"}`, "", "Unicode"},
 		"half a pair in a name":       {`{"\ud800":1}`, "", "Unicode"},
-		"an empty string":             {`{"id":"a","cursor":""}`, "cursor", "shorter than 1"},
+		"an empty string":             {`{"id":"a","cursor":""}`, "cursor", "shorter than 1 characters; leave it out"},
+		"an empty one that must be":   {`{"id":""}`, "id", "shorter than 1 characters; it cannot be left out"},
 		"a missing field":             {`{}`, "id", `without the field "id"`},
 		"null for a required field":   {`{"id":null}`, "id", "must be a string, not null"},
 		"a field given twice":         {`{"id":"a","id":"a"}`, "id", "given twice"},

@@ -12,6 +12,7 @@ import (
 	"text/template"
 	"time"
 
+	"envapi/core"
 	"envapi/internal/config"
 	"envapi/internal/devkeyring"
 )
@@ -68,11 +69,20 @@ var devTemplate = template.Must(template.New("dev").Funcs(template.FuncMap{"shel
 func (d *dev) print(w io.Writer, url string) {
 	err := devTemplate.Execute(w, map[string]string{
 		"URL": url, "Token": d.token.Raw, "TokenFile": d.tokenFile, "KeyringURL": d.url,
-		"Until": d.token.Expires.Format(time.DateTime), "MCPProgram": mcpProgram(),
+		"Until": d.token.Expires.Format(time.DateTime), "MCPProgram": mcpProgram(), "Scopes": allScopes(),
 	})
 	if err != nil {
 		_, _ = fmt.Fprintln(w, "cannot print more:", err)
 	}
+}
+
+// allScopes gives them as a token does, so that whoever copies the line can try everything.
+func allScopes() string {
+	var names []string
+	for _, scope := range core.AllScopes {
+		names = append(names, string(scope))
+	}
+	return strings.Join(names, " ")
 }
 
 // mcpProgram gives the path of envapi-mcp, which is built beside envapi-http.
