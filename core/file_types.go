@@ -26,7 +26,7 @@ type FileEntry struct {
 	Mode       string   `json:"mode" doc:"Its permissions in octal, for example 0644."`
 	ModifiedAt Time     `json:"modified_at" doc:"When its content last changed."`
 	LinkTarget string   `json:"link_target,omitempty" doc:"Of a link: what stands in it."`
-	ETag       string   `json:"etag,omitempty" doc:"Of a file: the tag of its content. In lists only where it is known without reading the file."`
+	ETag       string   `json:"etag,omitempty" doc:"Of a file: the tag of its content. In lists, and of what was copied or moved, only where it is known without reading the file."`
 }
 
 // ListFilesInput asks for a page of entries.
@@ -61,7 +61,7 @@ type ReadFileInput struct {
 	FileRef
 	StartLine  *int64 `json:"start_line,omitempty" doc:"The first line, from 1." min:"1"`
 	EndLine    *int64 `json:"end_line,omitempty" doc:"The last line, included." min:"1"`
-	Offset     *int64 `json:"offset,omitempty" doc:"The first byte, from 0; not together with lines." min:"0"`
+	Offset     *int64 `json:"offset,omitempty" doc:"The first byte, from 0; not together with lines. Beyond the end it is the end, and text is empty." min:"0"`
 	LimitBytes *int64 `json:"limit_bytes,omitempty" doc:"How many bytes of the file at most." min:"1" max:"1048576" default:"65536"`
 	ETag       *bool  `json:"etag,omitempty" doc:"Whether to give the ETag of a file above the size for which it is made by itself."`
 }
@@ -202,7 +202,7 @@ type SearchedFiles struct {
 	SkippedHidden  int         `json:"skipped_hidden,omitempty" doc:"Entries passed over because their names begin with a dot (hidden searches them)."`
 	SkippedIgnored int         `json:"skipped_ignored,omitempty" doc:"Entries passed over because of .gitignore rules (ignored searches them)."`
 	SkippedBinary  int         `json:"skipped_binary,omitempty" doc:"Files with a NUL byte in their first 8 KiB."`
-	SkippedLarge   int         `json:"skipped_large,omitempty" doc:"Files above the bound of what a search reads of one file."`
+	SkippedLarge   int         `json:"skipped_large,omitempty" doc:"Files that are longer than a search reads of one: 256 MiB, or with multiline 8 MiB."`
 	Unreadable     []string    `json:"unreadable,omitempty" doc:"What could not be opened, the first few."`
 	Next           string      `json:"next,omitempty" doc:"What to do next, where something was left out."`
 }

@@ -24,6 +24,11 @@ var writeErrors = slices.Concat(readErrors, []core.Code{
 	core.CodeAlreadyExists, core.CodeETagMismatch, core.CodeQuotaExceeded, core.CodeTooLarge, core.CodeDiskFull,
 })
 
+// without takes a code out that the operation never has.
+func without(codes []core.Code, code core.Code) []core.Code {
+	return slices.DeleteFunc(slices.Clone(codes), func(c core.Code) bool { return c == code })
+}
+
 func fileRows() []Operation {
 	return slices.Concat(lookRows(), contentRows(), changeRows(), manageRows(), streamRows())
 }
@@ -61,7 +66,7 @@ func lookRows() []Operation {
 			Method:      http.MethodPost, Path: filesPath + "/search", Scope: core.ScopeFilesRead,
 			Hints:   Hints{ReadOnly: true, Idempotent: true},
 			Success: done(),
-			Errors:  append(slices.Clone(readErrors), core.CodeRateLimited),
+			Errors:  append(without(readErrors, core.CodeIsADirectory), core.CodeRateLimited),
 		}, (*core.Service).SearchFiles),
 	}
 }
@@ -169,7 +174,7 @@ func streamRows() []Operation {
 			Method:      http.MethodPut, Path: filesPath + "/archive", Scope: core.ScopeFilesWrite,
 			Hints:  Hints{Destructive: true},
 			NoTool: "an archive is no message; an assistant has write_file, and tar in a command",
-			Errors: append(slices.Clone(writeErrors), core.CodeUnsupportedEncoding, core.CodeRateLimited),
+			Errors: append(without(writeErrors, core.CodeETagMismatch), core.CodeUnsupportedEncoding, core.CodeRateLimited),
 		}, nil, (*core.Service).ImportFiles),
 		DefineFeed(Operation{
 			Name: "watch_files", Title: "Watch a directory", Noun: files,

@@ -234,7 +234,7 @@ func copyFile(ctx context.Context, w http.ResponseWriter, d *core.Download, star
 	if end-start <= smallFile {
 		data := make([]byte, end-start)
 		if n, err := d.ReadAt(data, start); err == nil || errors.Is(err, io.EOF) {
-			_, _ = w.Write(data[:n]) //nolint:gosec // as application/octet-stream, with nosniff
+			_, _ = w.Write(data[:n])
 		}
 		return
 	}
