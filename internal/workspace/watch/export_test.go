@@ -1,5 +1,10 @@
 package watch
 
+import "envapi/core"
+
+// Full says whether events are lost because nobody fetches those that wait.
+func Full(one core.FileWatch) bool { return one.(*watch).queue.full() } //nolint:forcetypeassert // nothing else is one
+
 // SetMostDirectories and SetMostWatches set bounds, and give what puts them back.
 func SetMostDirectories(n int) (restore func()) {
 	before := mostDirectories

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/workspace/watch"
 )
 
 const (
@@ -300,7 +301,7 @@ func TestWhoDoesNotFetchLosesEventsAndIsToldSo(t *testing.T) {
 	w.write("0", "")
 	one := w.watch("", false)
 	w.do(func() error {
-		for n := range 5000 {
+		for n := 0; !watch.Full(one); n++ {
 			if err := os.Rename(w.path(fmt.Sprint(n)), w.path(fmt.Sprint(n+1))); err != nil {
 				return err
 			}
