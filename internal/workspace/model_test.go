@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"envapi/core"
@@ -390,7 +391,7 @@ func (p *modelPair) allow(moves bool) core.Code {
 		return ""
 	case p.isSame(), directory && p.from.node.holds(p.to.dir):
 		return core.CodeInvalidArgument
-	case !directory && strings.HasSuffix(p.destination, "/"):
+	case !onto && !directory && strings.HasSuffix(p.destination, "/"):
 		return core.CodeNotADirectory
 	case p.to.node == nil:
 		return ""
@@ -491,6 +492,12 @@ func (m *fileModel) link(rt *rapid.T) {
 		}
 	}
 	if err := os.Symlink(target, filepath.Join(dir, at.name)); err != nil {
+		rt.Fatal(err)
+	}
+	// A program inside makes it his own: others may give it no second name (proc(5),
+	// protected_hardlinks).
+	var st unix.Stat_t
+	if err := errors.Join(unix.Lstat(m.path, &st), os.Lchown(filepath.Join(dir, at.name), int(st.Uid), int(st.Gid))); err != nil {
 		rt.Fatal(err)
 	}
 	at.put(&modelNode{kind: core.TypeSymlink, mode: 0o777, content: target})
