@@ -34,3 +34,18 @@ func TestAPatchTakesNothingAwayThroughALink(t *testing.T) {
 		t.Errorf("the file holds %q", got)
 	}
 }
+
+func TestAGlobThatNothingCanMatchIsRefused(t *testing.T) {
+	w, env, _ := newFiles(t)
+	here := core.DirectoryRef{EnvironmentID: env}
+	for _, glob := range []string{"/workspace/*.py", "../*", "..", "./*.py"} {
+		_, err := w.ListFiles(t.Context(), alice, core.ListFilesInput{DirectoryRef: here, Glob: glob})
+		wantField(t, err, "glob")
+		_, err = w.SearchFiles(t.Context(), alice, core.SearchFilesInput{DirectoryRef: here, Glob: glob})
+		wantField(t, err, "glob")
+	}
+	for _, glob := range []string{"*.py", "..x", "/*.py", ".github/*", "**/x"} {
+		_, err := w.ListFiles(t.Context(), alice, core.ListFilesInput{DirectoryRef: here, Glob: glob})
+		must(t, err)
+	}
+}

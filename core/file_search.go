@@ -70,7 +70,16 @@ func (in ListFilesInput) query() (ListQuery, error) {
 	}
 	var err error
 	q.After, err = in.after()
-	return q, firstError(err, checkNUL("path", in.Path))
+	return q, firstError(err, checkNUL("path", in.Path), checkGlob(in.Glob))
+}
+
+// checkGlob refuses globs that no path below a directory matches, which are taken for
+// paths.
+func checkGlob(glob string) error {
+	if strings.HasPrefix(glob, "/workspace/") || glob == ".." || strings.HasPrefix(glob, "../") || strings.HasPrefix(glob, "./") {
+		return invalid("glob", "cannot match %.200q: globs are relative to path, without /workspace or dots before them, for example src/**/*.go; give the directory as path", glob)
+	}
+	return nil
 }
 
 func globs(glob string) []string {
@@ -150,7 +159,7 @@ func (in SearchFilesInput) query() (SearchQuery, error) {
 		return q, invalid("context", "context is %d: give 0 to %d", q.Context, maxContext)
 	}
 	q.Fold = in.Case == "insensitive" || in.Case == "smart" && !pattern.HasCapital(q.Pattern, q.Literal)
-	return q, checkNUL("path", in.Path)
+	return q, firstError(checkNUL("path", in.Path), checkGlob(in.Glob))
 }
 
 func shownSearch(found SearchResult) SearchedFiles {
@@ -187,6 +196,9 @@ func nextSearch(found SearchResult) string {
 	}
 	if found.SkippedHidden > 0 {
 		advice = append(advice, "Names that begin with a dot were not searched: hidden does.")
+	}
+	if found.SkippedLarge > 0 {
+		advice = append(advice, "Files that are too long for a search were not searched: use a command.")
 	}
 	return strings.Join(advice, " ")
 }
