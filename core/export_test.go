@@ -80,3 +80,8 @@ var KeyBytes = keyBytes
 
 // WaitsToBeRead is what a wait does with the terminal of its command.
 func WaitsToBeRead(ctx context.Context, t sandbox.Terminal) bool { return new(eye).until(ctx, t) }
+
+// UntilAlone and ChangeTries are how a change is made anew that others are in the way of.
+var UntilAlone = untilAlone
+
+const ChangeTries = changeTries

@@ -35,12 +35,10 @@ func (s *Service) EditFile(ctx context.Context, c Caller, in EditFileInput) (Edi
 	defer f.Close()
 	asked := Condition{Match: tagsOf(in.IfMatch)}
 	var done EditedFile
-	for range changeTries {
+	err = untilAlone(func() (err error) {
 		done, err = f.edit(ctx, in, asked)
-		if !hasCode(err, CodeETagMismatch) || !asked.isEmpty() {
-			break
-		}
-	}
+		return err
+	}, func(error) bool { return !asked.isEmpty() })
 	return done, err
 }
 

@@ -36,13 +36,12 @@ func (s *Service) ApplyPatch(ctx context.Context, c Caller, in ApplyPatchInput) 
 	}
 	defer f.Close()
 	var done AppliedPatch
-	for range changeTries {
-		p := patching{ctx: ctx, f: f, in: in, parsed: parsed, tags: map[string]string{}, infos: map[string]FileInfo{}, sizes: map[string]int64{}}
+	var p patching
+	err = untilAlone(func() (err error) {
+		p = patching{ctx: ctx, f: f, in: in, parsed: parsed, tags: map[string]string{}, infos: map[string]FileInfo{}, sizes: map[string]int64{}}
 		done, err = p.apply()
-		if !hasCode(err, CodeETagMismatch) || p.refused(err) {
-			break
-		}
-	}
+		return err
+	}, func(err error) bool { return p.refused(err) })
 	return done, err
 }
 

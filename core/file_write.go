@@ -13,6 +13,19 @@ import (
 // where somebody else changes the file in between.
 const changeTries = 16
 
+// untilAlone makes a change that is judged by what it has read, anew where somebody else
+// changed the file in between, unless refused says that a mismatch is with the caller's
+// own condition.
+func untilAlone(change func() error, refused func(error) bool) error {
+	for range changeTries {
+		if err := change(); !hasCode(err, CodeETagMismatch) || refused(err) {
+			return err
+		}
+	}
+	return Errorf(CodeUnavailable, "nothing was changed: somebody else changed the file each of the %d times that it was read for this; try again", changeTries).
+		With("retry_after_ms", retryAfter.Milliseconds())
+}
+
 // WriteFile has a file hold something. It fails with `etag_mismatch`, `quota_exceeded`,
 // `disk_full` and the codes of paths.
 func (s *Service) WriteFile(ctx context.Context, c Caller, in WriteFileInput) (WrittenFile, error) {
@@ -123,12 +136,10 @@ func (f *folder) commit(ctx context.Context, changes []Change) (done []Committed
 // there when it is replaced, else it is done anew.
 func (w *writing) extend(ctx context.Context, f *folder, content []byte) (done WrittenFile, err error) {
 	asked := w.change.If
-	for range changeTries {
+	err = untilAlone(func() (err error) {
 		done, err = w.extendOnce(ctx, f, asked, content)
-		if !hasCode(err, CodeETagMismatch) || !asked.isEmpty() {
-			return done, err
-		}
-	}
+		return err
+	}, func(error) bool { return !asked.isEmpty() })
 	return done, err
 }
 
