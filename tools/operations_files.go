@@ -16,8 +16,8 @@ var pathErrors = []core.Code{
 	core.CodeNotADirectory, core.CodeSymlinkLoop,
 }
 
-// readErrors are those of what reads one file.
-var readErrors = slices.Concat(pathErrors, []core.Code{core.CodeIsADirectory, core.CodeNotRegular})
+// readErrors are those of what reads one file; an account reads some at one time.
+var readErrors = slices.Concat(pathErrors, []core.Code{core.CodeIsADirectory, core.CodeNotRegular, core.CodeRateLimited})
 
 // writeErrors are those of what writes one.
 var writeErrors = slices.Concat(readErrors, []core.Code{
@@ -50,7 +50,7 @@ func lookRows() []Operation {
 			Hints:   Hints{ReadOnly: true, Idempotent: true},
 			Toolset: Management,
 			Success: done(),
-			Errors:  pathErrors,
+			Errors:  append(slices.Clone(pathErrors), core.CodeRateLimited),
 		}, (*core.Service).StatFile),
 		Define(Operation{
 			Name: "read_file", Title: "Read a file", Noun: files,
@@ -66,7 +66,7 @@ func lookRows() []Operation {
 			Method:      http.MethodPost, Path: filesPath + "/search", Scope: core.ScopeFilesRead,
 			Hints:   Hints{ReadOnly: true, Idempotent: true},
 			Success: done(),
-			Errors:  append(without(readErrors, core.CodeIsADirectory), core.CodeRateLimited),
+			Errors:  without(readErrors, core.CodeIsADirectory),
 		}, (*core.Service).SearchFiles),
 	}
 }
@@ -129,7 +129,7 @@ func manageRows() []Operation {
 			Method:      http.MethodPost, Path: filesPath + "/copy", Scope: core.ScopeFilesWrite,
 			Hints:   Hints{Destructive: true},
 			Success: done(),
-			Errors:  append(slices.Clone(writeErrors), core.CodeRateLimited),
+			Errors:  writeErrors,
 		}, (*core.Service).CopyFile),
 		Define(Operation{
 			Name: "move_file", Title: "Move a file", Noun: files,
@@ -166,7 +166,7 @@ func streamRows() []Operation {
 			Method:      http.MethodGet, Path: filesPath + "/archive", Scope: core.ScopeFilesRead,
 			Hints:  Hints{ReadOnly: true, Idempotent: true},
 			NoTool: "an archive is no message; an assistant has list_files and read_file",
-			Errors: append(slices.Clone(readErrors), core.CodeRateLimited),
+			Errors: readErrors,
 		}, (*core.Service).ExportFiles),
 		DefineUpload(Operation{
 			Name: "import_files", Title: "Import a directory", Noun: files,
@@ -174,7 +174,7 @@ func streamRows() []Operation {
 			Method:      http.MethodPut, Path: filesPath + "/archive", Scope: core.ScopeFilesWrite,
 			Hints:  Hints{Destructive: true},
 			NoTool: "an archive is no message; an assistant has write_file, and tar in a command",
-			Errors: append(without(writeErrors, core.CodeETagMismatch), core.CodeUnsupportedEncoding, core.CodeRateLimited),
+			Errors: append(without(writeErrors, core.CodeETagMismatch), core.CodeUnsupportedEncoding),
 		}, nil, (*core.Service).ImportFiles),
 		DefineFeed(Operation{
 			Name: "watch_files", Title: "Watch a directory", Noun: files,
