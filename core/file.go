@@ -283,18 +283,25 @@ func (s *Service) StatFile(ctx context.Context, c Caller, in StatFileInput) (Fil
 	if err != nil {
 		return FileEntry{}, err
 	}
-	if info.Type == TypeFile && info.ETag == "" && s.wantsTag(in.ETag, info.Size) {
-		bounded, cancel := context.WithTimeout(ctx, etagBound)
-		defer cancel()
-		tagged, err := f.Stat(bounded, in.Path, true)
-		if err := s.leftOut(ctx, err, in.ETag); err != nil {
-			return FileEntry{}, err
-		}
-		if err == nil {
-			info = tagged
-		}
+	info, err = f.tagged(ctx, in.Path, info, in.ETag)
+	if err != nil {
+		return FileEntry{}, err
 	}
 	return entryOf(info), nil
+}
+
+// tagged gives what stands at a path with the ETag of a file, where that is wanted.
+func (f *folder) tagged(ctx context.Context, path string, info FileInfo, asked *bool) (FileInfo, error) {
+	if info.Type != TypeFile || info.ETag != "" || !f.service.wantsTag(asked, info.Size) {
+		return info, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, etagBound)
+	defer cancel()
+	tagged, err := f.Stat(bounded, path, true)
+	if err != nil {
+		return info, f.service.leftOut(ctx, err, asked)
+	}
+	return tagged, nil
 }
 
 // searchBound is how long a list or a search goes on before it gives what it has.

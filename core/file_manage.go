@@ -74,7 +74,7 @@ func (s *Service) CopyFile(ctx context.Context, c Caller, in CopyFileInput) (Cop
 	var done CopiedFile
 	err = f.during(ctx, func() error {
 		info, skipped, err := f.Copy(ctx, in.Source, in.Destination, o)
-		done = CopiedFile{entryOf(info), shownPaths(skipped)}
+		done.FileEntry, done.Skipped = entryOf(info), shownPaths(skipped)
 		return err
 	})
 	made = err == nil
@@ -82,9 +82,38 @@ func (s *Service) CopyFile(ctx context.Context, c Caller, in CopyFileInput) (Cop
 		err = f.noRoom(o, err)
 	}
 	if err != nil {
-		return CopiedFile{}, err
+		return CopiedFile{}, in.named(err)
 	}
+	done.FileEntry = f.arrived(ctx, in.Destination, done.FileEntry)
 	return done, nil
+}
+
+// arrived completes what was copied or moved with its ETag, which it is done without
+// where somebody has changed it since.
+func (f *folder) arrived(ctx context.Context, path string, entry FileEntry) FileEntry {
+	info, err := f.Stat(ctx, path, false)
+	if err == nil {
+		info, err = f.tagged(ctx, path, info, nil)
+	}
+	if err != nil {
+		return entry
+	}
+	return entryOf(info)
+}
+
+// named gives a failure the name that its path has in the input.
+func (in CopyFileInput) named(err error) error {
+	e := AsError(err)
+	if e.Facts["field"] != "path" {
+		return err
+	}
+	switch e.Facts["path"] {
+	case in.Source:
+		return e.With("field", "source")
+	case in.Destination:
+		return e.With("field", "destination")
+	}
+	return err
 }
 
 // toTake takes the room for a copy, and says how much may be copied; limited says
@@ -138,9 +167,9 @@ func (s *Service) MoveFile(ctx context.Context, c Caller, in CopyFileInput) (Cop
 	})
 	made = err == nil
 	if err != nil {
-		return CopiedFile{}, err
+		return CopiedFile{}, in.named(err)
 	}
-	return CopiedFile{FileEntry: entryOf(info)}, nil
+	return CopiedFile{FileEntry: f.arrived(ctx, in.Destination, entryOf(info))}, nil
 }
 
 func (s *Service) toCopy(ctx context.Context, c Caller, in CopyFileInput) (*folder, CopyOptions, error) {

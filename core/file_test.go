@@ -467,6 +467,24 @@ func TestAnArchiveComesBackAsItWas(t *testing.T) {
 	w.write(env, "f", "the room is free again")
 }
 
+func TestCopiesAndMovesSayWhatTheyAreAbout(t *testing.T) {
+	w, env, _ := newFiles(t)
+	tag := w.write(env, "a", "1").ETag
+	in := core.CopyFileInput{EnvironmentID: env, Source: "a", Destination: "b"}
+	copied, err := w.CopyFile(t.Context(), alice, in)
+	must(t, err)
+	in.Source, in.Destination = "b", "c"
+	moved, err := w.MoveFile(t.Context(), alice, in)
+	must(t, err)
+	if copied.ETag != tag || moved.ETag != tag {
+		t.Errorf("the tags are %q and %q, want %q", copied.ETag, moved.ETag, tag)
+	}
+	_, err = w.MoveFile(t.Context(), alice, core.CopyFileInput{EnvironmentID: env, Source: ".", Destination: "x"})
+	if e := core.AsError(err); e.Facts["field"] != "source" {
+		t.Errorf("got %v", e.Facts)
+	}
+}
+
 func TestADirectoryThatDoesNotFitIsNotCopied(t *testing.T) {
 	w, env, _ := newFiles(t)
 	limit := int64(4 << 20)

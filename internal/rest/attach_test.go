@@ -547,7 +547,11 @@ func TestAttachEndsWithTheService(t *testing.T) {
 }
 
 func TestWhoDoesNotReadCostsNobodyAnything(t *testing.T) {
-	w := newWorld(t, 1<<27, func(h *handler) { h.answerTime = 300 * time.Millisecond }) // nothing is dropped from the log
+	var log lines
+	w := newWorld(t, 1<<27, func(h *handler) { // nothing is dropped from the output
+		h.answerTime = 2 * time.Second // which one who reads does not need, however busy the machine is
+		h.Log = slog.New(slog.NewTextHandler(&log, nil))
+	})
 	id, terminal := w.openTerminal()
 	frozen, reader := w.sit(id, "", nil), w.sit(id, "", nil)
 	piece := strings.Repeat("x", 64<<10)
@@ -564,6 +568,7 @@ func TestWhoDoesNotReadCostsNobodyAnything(t *testing.T) {
 		}
 	}
 	// The frozen one is dropped: what he then reads ends before the end.
+	eventually(t, func() bool { return log.count("operation=attach") > 0 })
 	eventually(t, func() bool {
 		_, err := frozen.next()
 		return err != nil

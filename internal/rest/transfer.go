@@ -264,13 +264,13 @@ func (a *answer) ReadFrom(from io.Reader) (int64, error) {
 // sendArchive answers with an archive as it is made. Before its first byte, a failure
 // is an answer as any other; later, the connection is broken off.
 func (h *handler) sendArchive(w http.ResponseWriter, r *http.Request, in reading) error {
-	media := archiveType(in.input)
+	media, name := archiveOf(in.input)
 	ctx, cancel := h.Service.Stream(r.Context(), in.caller)
 	defer cancel()
 	if a, ok := w.(*answer); ok {
 		defer a.endWith(ctx)()
 	}
-	out := &archiveWriter{w: w, media: media, head: r.Method == http.MethodHead}
+	out := &archiveWriter{w: w, media: media, name: name, head: r.Method == http.MethodHead}
 	skipped, err := in.op.Archive(ctx, h.Service, in.caller, in.input, out)
 	switch {
 	case err == nil:
@@ -289,21 +289,24 @@ func (h *handler) sendArchive(w http.ResponseWriter, r *http.Request, in reading
 	return nil
 }
 
-// archiveType gives the media type of what was asked for.
-func archiveType(input []byte) string {
+// archiveOf gives the media type of what was asked for, and what to save it as.
+func archiveOf(input []byte) (media, name string) {
 	var in struct {
+		Path        string           `json:"path"`
 		Compression core.Compression `json:"compression"`
 	}
-	if err := json.Unmarshal(input, &in); err != nil {
-		return tools.Gzip // it is refused where it is decoded
+	_ = json.Unmarshal(input, &in) // what is none is refused where it is decoded
+	name = path.Base(path.Join("/", in.Path))
+	if name == "/" {
+		name = "workspace"
 	}
 	switch in.Compression {
 	case core.CompressNone:
-		return tools.Tar
+		return tools.Tar, name + ".tar"
 	case core.CompressZstd:
-		return tools.Zstd
+		return tools.Zstd, name + ".tar.zst"
 	}
-	return tools.Gzip
+	return tools.Gzip, name + ".tar.gz"
 }
 
 // errHead ends the making of an archive of which only the header was asked for.
@@ -313,6 +316,7 @@ var errHead = errors.New("only the header was asked for")
 type archiveWriter struct {
 	w     http.ResponseWriter
 	media string
+	name  string // to save it as
 	head  bool
 	begun bool
 }
@@ -323,6 +327,7 @@ func (a *archiveWriter) begin() {
 	}
 	a.begun = true
 	a.w.Header().Set("Content-Type", a.media)
+	a.w.Header().Set("Content-Disposition", disposition(a.name))
 	a.w.Header().Set("Trailer", trailerSkipped)
 	a.w.WriteHeader(http.StatusOK)
 }

@@ -130,8 +130,12 @@ func TestArchivesSayWhatTheyLeaveOut(t *testing.T) {
 	if err := json.Unmarshal([]byte(resp.Trailer.Get(trailerSkipped)), &skipped); err != nil || len(skipped) != 0 || resp.Header.Get("Content-Type") != "application/x-tar" {
 		t.Errorf("got %v, %v, %v", resp.Trailer, resp.Header, err)
 	}
-	if resp := w.file("HEAD", "/archive", url.Values{"path": {"d"}}, nil); resp.StatusCode != http.StatusOK {
-		t.Errorf("HEAD got %s", resp.Status)
+	if got := resp.Header.Get("Content-Disposition"); got != `attachment; filename="d.tar"` {
+		t.Errorf("it is to be saved as %s", got)
+	}
+	resp = w.file("HEAD", "/archive", url.Values{}, nil)
+	if got := resp.Header.Get("Content-Disposition"); resp.StatusCode != http.StatusOK || got != `attachment; filename="workspace.tar.gz"` {
+		t.Errorf("HEAD got %s, to be saved as %s", resp.Status, got)
 	}
 	if resp := w.file("GET", "/archive", url.Values{"path": {"no"}}, nil); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("got %s", resp.Status)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	stdpath "path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -156,7 +157,11 @@ func (n *modelNode) locate(path string, follow, missing bool) (*modelPlace, core
 	w := &modelWalk{root: n, here: n}
 	w.aim(path, nil)
 	for len(w.left) > 0 {
-		if at, code := w.step(follow, missing); at != nil || code != "" {
+		at, code := w.step(follow, missing)
+		if clean := stdpath.Clean(path); code == core.CodeNotFound && (clean == ".." || strings.HasPrefix(clean, "../")) {
+			code = core.CodePathOutside // whatever is there
+		}
+		if at != nil || code != "" {
 			return at, code
 		}
 	}

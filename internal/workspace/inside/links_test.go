@@ -32,6 +32,22 @@ func TestAnAbsoluteLinkBeginsAtTheFolder(t *testing.T) {
 	}
 }
 
+// What would lead out if it were there is refused as that.
+func TestC47APathThatLeadsOutIsRefusedWhateverIsThere(t *testing.T) {
+	root, dir := newRoot(t)
+	must(t, os.Mkdir(dir+"/there", 0o700))
+	for _, path := range []string{"b/../../x", "b/c/../../../x/y", "there/../../x", "b/../.."} {
+		for _, m := range []inside.Mode{{}, {Follow: true, Missing: true}} {
+			if _, err := root.Locate(path, m); code(err) != core.CodePathOutside {
+				t.Errorf("%q: got %v", path, err)
+			}
+		}
+	}
+	if _, err := root.Locate("b/../x", inside.Mode{}); code(err) != core.CodeNotFound {
+		t.Errorf("what stays inside: got %v", err)
+	}
+}
+
 // As many links are followed as the kernel follows, also absolute ones, and no more.
 func TestLinksAreFollowedSoOften(t *testing.T) {
 	root, dir := newRoot(t)

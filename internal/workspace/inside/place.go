@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,6 +74,9 @@ func (r *Root) Locate(name string, m Mode) (*Place, error) {
 	at := name
 	for range mostLinks + 1 {
 		p, err := r.look(at, m)
+		if errors.Is(err, unix.ENOENT) && leadsOut(name) {
+			return nil, outside(name)
+		}
 		if err != nil {
 			return nil, Fault(name, err)
 		}
@@ -93,6 +97,13 @@ func (r *Root) Locate(name string, m Mode) (*Place, error) {
 		}
 	}
 	return nil, Fault(name, unix.ELOOP)
+}
+
+// leadsOut says whether a path would lead out of the folder if all of its names were
+// there. It tells only how a path that leads nowhere is refused.
+func leadsOut(name string) bool {
+	clean := path.Clean(name)
+	return clean == ".." || strings.HasPrefix(clean, "../")
 }
 
 // mustBeDirectory holds a path with a slash at its end to what that means.
