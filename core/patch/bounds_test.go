@@ -231,6 +231,7 @@ func packed(kind string, size int, data []byte) string {
 func TestABinaryPatchIsBounded(t *testing.T) {
 	const head = "diff --git a/f b/f\nindex 1..2 100644\nGIT binary patch\n"
 	source := bytes.Repeat([]byte("x"), 1<<20)
+	silent := head + packed("literal", 5, make([]byte, 32<<20))
 	// A delta that copies the whole of the source a thousand times.
 	copies := []byte{0x80, 0x80, 0x40, 0x80, 0x80, 0x80, 0xF4, 0x03}
 	for range 1000 {
@@ -238,7 +239,7 @@ func TestABinaryPatchIsBounded(t *testing.T) {
 	}
 	for _, c := range []struct{ name, patch, reason string }{
 		{"a bomb that says its size", head + packed("literal", 1<<30, make([]byte, 1<<20)), "are allowed"},
-		{"a bomb that does not", head + packed("literal", 5, make([]byte, 64<<20)), "damaged"},
+		{"a bomb that does not", silent, "damaged"},
 		{"a delta", head + packed("delta", len(copies), copies), "it makes more than"},
 		{"a delta for another file", head + packed("delta", 4, []byte{5, 1, 1, 'x'}), "does not fit"},
 		{"a delta that is cut", head + packed("delta", 1, []byte{0x80}), "does not fit"},
@@ -254,7 +255,7 @@ func TestABinaryPatchIsBounded(t *testing.T) {
 			}
 		})
 	}
-	bomb, err := patch.Parse(head+packed("literal", 5, make([]byte, 64<<20)), nil)
+	bomb, err := patch.Parse(silent, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
