@@ -69,7 +69,14 @@ func insertEnvironment(ctx context.Context, tx *statements, e core.EnvironmentRe
 
 // Environment gives one record of the owner.
 func (s *Store) Environment(ctx context.Context, o core.Owner, id string) (core.EnvironmentRecord, error) {
+	e, known, now := s.recall.of(o, id)
+	if known {
+		return e, nil
+	}
 	e, err := environment(ctx, s.reads, o, id)
+	if err == nil {
+		s.recall.keep(e, now)
+	}
 	return e, failed("read the environment", err)
 }
 

@@ -32,6 +32,7 @@ type Store struct {
 	reads   *statements   // short ones
 	lists   *statements   // those that may take long
 	cursors cursors
+	recall  recall
 	reserve *reserve
 
 	dirty      chan struct{} // holds a token while commits of quick may not be on disk

@@ -49,6 +49,7 @@ func (s *Store) writeLeaving(ctx context.Context, w *writer, leave func() int64,
 		}
 		err = w.transact(ctx, do)
 	}
+	s.recall.forget() // also after a failure: it may have been one of the commit's answer
 	if err != nil {
 		return failed(what, err)
 	}
