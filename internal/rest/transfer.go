@@ -137,6 +137,10 @@ func (h *handler) sendFile(w http.ResponseWriter, r *http.Request, in reading) e
 	if r.Method == http.MethodHead {
 		return nil
 	}
+	if end-start <= smallFile {
+		sendSmall(w, d, start, end)
+		return nil
+	}
 	ctx, cancel := h.Service.Stream(r.Context(), in.caller)
 	defer cancel()
 	if a, ok := w.(*answer); ok {
@@ -144,6 +148,19 @@ func (h *handler) sendFile(w http.ResponseWriter, r *http.Request, in reading) e
 	}
 	copyFile(ctx, w, d, start, end)
 	return nil
+}
+
+// sendSmall sends bytes of a file in one write, and has the server send them now, not
+// when the log has its line. It is no stream: nobody can make it go on.
+func sendSmall(w http.ResponseWriter, d *core.Download, start, end int64) {
+	data := make([]byte, end-start)
+	n, err := d.ReadAt(data, start)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return
+	}
+	if _, err := w.Write(data[:n]); err == nil && n == len(data) {
+		_ = http.NewResponseController(w).Flush()
+	}
 }
 
 // namesTag says whether a request asks for a file that has some tag, or has not.
@@ -231,13 +248,6 @@ func disposition(file string) string {
 // copyFile sends bytes of a file. Where it got shorter meanwhile, the server breaks the
 // connection off, since fewer are sent than was said.
 func copyFile(ctx context.Context, w http.ResponseWriter, d *core.Download, start, end int64) {
-	if end-start <= smallFile {
-		data := make([]byte, end-start)
-		if n, err := d.ReadAt(data, start); err == nil || errors.Is(err, io.EOF) {
-			_, _ = w.Write(data[:n])
-		}
-		return
-	}
 	for start < end && ctx.Err() == nil {
 		n := min(fileChunk, end-start)
 		section, err := d.Section(start, n)

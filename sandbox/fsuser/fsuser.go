@@ -22,32 +22,37 @@ import (
 // Do runs do on a thread that is, for files, the user uid with the group gid and
 // no other group. Where the service is not root it is that user already, and
 // uid 0 is itself. do must start no goroutine for work on files: that would run
-// as the service.
-func Do(uid, gid int, do func() error) error {
+// as the service. Within do, Do for the same user just runs what it is given, and for
+// another one fails.
+func Do(uid, gid int, do func() error) (err error) {
 	if uid == 0 || os.Geteuid() != 0 {
 		return do()
 	}
-	failed := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		err := as(uid, gid, do)
-		if back := restore(); back != nil {
-			// Not unlocked: the thread is of use to nobody, and ends with the
-			// goroutine.
-			failed <- errors.Join(err, fmt.Errorf("cannot become the service's user again: %w", back))
-			return
+	runtime.LockOSThread()
+	if now := set(unix.SYS_SETFSUID, -1); now != 0 {
+		defer runtime.UnlockOSThread()
+		if now != uid {
+			return fmt.Errorf("cannot touch files as uid %d within what is done as uid %d", uid, now)
+		}
+		return do()
+	}
+	defer func() { // also where do panics
+		if err := restore(); err != nil {
+			end(err)
 		}
 		runtime.UnlockOSThread()
-		failed <- err
 	}()
-	return <-failed
-}
-
-func as(uid, gid int, do func() error) error {
 	if err := become(uid, gid); err != nil {
 		return err
 	}
 	return do()
+}
+
+// end ends the service: a thread that cannot become the service's again must do
+// nothing more, and a panic of this goroutine could be recovered.
+func end(err error) {
+	go panic(fmt.Sprintf("cannot become the service's user again: %v", err))
+	select {}
 }
 
 // become drops the groups first: afterwards the thread may still, but so nothing

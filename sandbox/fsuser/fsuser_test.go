@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -146,4 +147,54 @@ func TestNoRightsLeakBetweenGoroutines(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestOnceMoreWithin: what is done as a user may ask for that again, and has the
+// user's rights still when that is over.
+func TestOnceMoreWithin(t *testing.T) {
+	if os.Geteuid() != 0 {
+		require.Feature(t, "root", "only root can touch files as another user")
+	}
+	secret := filepath.Join(open(t), "secret")
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := func() error {
+		if _, err := os.ReadFile(secret); !errors.Is(err, os.ErrPermission) {
+			return fmt.Errorf("a file of root's: got %w", err)
+		}
+		return nil
+	}
+	err := fsuser.Do(somebody, somebody, func() error {
+		if err := fsuser.Do(somebody-1, somebody-1, refused); err == nil {
+			t.Error("one user becomes another")
+		}
+		return errors.Join(fsuser.Do(somebody, somebody, refused), refused())
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := os.ReadFile(secret); err != nil {
+		t.Errorf("the service has lost its rights: %v", err)
+	}
+}
+
+// TestAPanicGivesTheRightsBack: it may be recovered, and the thread used again.
+func TestAPanicGivesTheRightsBack(t *testing.T) {
+	if os.Geteuid() != 0 {
+		require.Feature(t, "root", "only root can touch files as another user")
+	}
+	secret := filepath.Join(open(t), "secret")
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread() // so that it is the same thread that is looked at
+	defer runtime.UnlockOSThread()
+	func() {
+		defer func() { _ = recover() }()
+		_ = fsuser.Do(somebody, somebody, func() error { panic("no") })
+	}()
+	if _, err := os.ReadFile(secret); err != nil {
+		t.Errorf("the service has lost its rights: %v", err)
+	}
 }
