@@ -2,6 +2,7 @@ package attack
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -69,19 +70,37 @@ func manyTerminals(*Targets) string {
 	return escaped("it has %d terminals, and no end of them", few+1)
 }
 
+// terminalPatience is how long the terminal of a command that has just ended in the
+// same box may still be there: its end is told before its terminal is let go.
+const terminalPatience = 5 * time.Second
+
+// foreignTerminal looks for one that stays: it is not of the box's own commands, which
+// come one after another here.
 func foreignTerminal(*Targets) string {
-	entries, err := os.ReadDir("/dev/pts")
-	if err != nil {
-		return refused(err)
+	for end := time.Now().Add(terminalPatience); ; time.Sleep(10 * time.Millisecond) {
+		name, err := openTerminal()
+		switch {
+		case err != nil:
+			return refused(err)
+		case name == "":
+			return harmless("there is none")
+		case time.Now().After(end):
+			return escaped("/dev/pts/%s is open", name)
+		}
 	}
+}
+
+// openTerminal gives the name of a terminal that can be opened, or "".
+func openTerminal() (name string, err error) {
+	entries, err := os.ReadDir("/dev/pts")
 	for _, e := range entries {
 		if e.Name() == "ptmx" {
 			continue
 		}
 		if fd, err := unix.Open("/dev/pts/"+e.Name(), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0); err == nil {
 			_ = unix.Close(fd)
-			return escaped("/dev/pts/%s is open", e.Name())
+			return e.Name(), nil
 		}
 	}
-	return harmless("there is none")
+	return "", err
 }
