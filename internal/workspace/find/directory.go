@@ -97,7 +97,8 @@ func openBelow(dir *os.File, path string, flags uint64) (int, error) {
 	}
 	for tries := 1; ; tries++ {
 		n, err := unix.Openat2(fd(dir), path, &how)
-		again := errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN)
+		// EXDEV: what was found has been put into staging since, by another change.
+		again := errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EXDEV)
 		if !again || tries == mostTries {
 			return n, err
 		}

@@ -22,6 +22,8 @@ const (
 	mostLevels = 256
 	// mostTries is how often a look-up is begun again that raced with a rename.
 	mostTries = 128
+	// sureOutside is how often the kernel must say that a path leads out of the folder.
+	sureOutside = 16
 	// beneath lets a path lead nowhere but below the descriptor it begins at.
 	beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
 )
@@ -227,16 +229,23 @@ func (r *Root) directory(at string, missing bool) (*os.File, []string, error) {
 // openat2 is the system's; tests stand in for a host whose names change all the time.
 var openat2 = unix.Openat2
 
-// openPath opens what a path below a directory leads to, only to hold it.
+// openPath opens what a path below a directory leads to, only to hold it. EAGAIN is the
+// kernel's word where a rename elsewhere on the host raced with the look-up, and EXDEV
+// also where what was found is out of the folder by the time that this is looked at:
+// another change has just put it into staging. So that must be said several times.
 func openPath(dir *os.File, name string, flags int) (*os.File, error) {
 	how := unix.OpenHow{Flags: uint64(unix.O_PATH | unix.O_CLOEXEC | flags), Resolve: beneath} //nolint:gosec // flags
+	outside := 0
 	for range mostTries {
 		f, err := openat2(fd(dir), name, &how)
-		// EAGAIN: a rename elsewhere on the host raced with the look-up.
-		if err == nil {
+		switch {
+		case err == nil:
 			return os.NewFile(uintptr(f), name), nil
-		}
-		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+		case errors.Is(err, unix.EXDEV):
+			if outside++; outside == sureOutside {
+				return nil, err
+			}
+		case !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN):
 			return nil, err
 		}
 	}

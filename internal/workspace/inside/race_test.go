@@ -76,3 +76,34 @@ func TestAPathThatGoesUpIsFoundWhileNamesElsewhereChange(t *testing.T) {
 		at.Close()
 	}
 }
+
+// TestWhatIsReplacedMeanwhileDoesNotLeadOut: a change exchanges a file for one in
+// staging, and the kernel then finds what it found to be outside.
+func TestWhatIsReplacedMeanwhileDoesNotLeadOut(t *testing.T) {
+	root, dir := newRoot(t)
+	staging := t.TempDir()
+	must(t, os.WriteFile(dir+"/f", nil, 0o600))
+	must(t, os.WriteFile(staging+"/f", nil, 0o600))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, dir+"/f", unix.AT_FDCWD, staging+"/f", unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	for range 100_000 {
+		at, err := root.Locate("f", inside.Mode{Follow: true})
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		at.Close()
+	}
+	close(stop)
+	<-stopped
+}

@@ -67,16 +67,16 @@ func openDirectory(dir *os.File, name string) (*os.File, error) {
 	return open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
-// patiently makes a call again that was interrupted, or raced with a rename
-// elsewhere on the host.
-func patiently(call func() (int, error)) (int, error) {
+// patiently makes a call again that was interrupted, or raced with a rename elsewhere
+// on the host, or with a change that has just put what was found into staging (EXDEV).
+func patiently(call func() (int, error)) (fd int, err error) {
 	for range 128 {
-		fd, err := call()
-		if err != unix.EINTR && err != unix.EAGAIN { //nolint:errorlint // of a system call, as it is
+		fd, err = call()
+		if err != unix.EINTR && err != unix.EAGAIN && err != unix.EXDEV { //nolint:errorlint // of a system call, as it is
 			return fd, err
 		}
 	}
-	return -1, unix.EAGAIN
+	return -1, err
 }
 
 // stat says what is open.

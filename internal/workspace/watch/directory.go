@@ -87,16 +87,18 @@ func (w *watch) hold(path string, flags int) (*os.File, error) {
 		return nil, unix.ENOENT
 	}
 	how := unix.OpenHow{Flags: uint64(unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW | flags), Resolve: contained} //nolint:gosec // flags
+	var last error
 	for range 128 {
 		fd, err := unix.Openat2(int(w.top.Fd()), path, &how)
 		if err == nil {
 			return os.NewFile(uintptr(fd), path), nil
 		}
-		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
-			return nil, err
+		// EXDEV: what was found has been put into staging since, by a change.
+		if last = err; !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EXDEV) {
+			break
 		}
 	}
-	return nil, unix.EAGAIN
+	return nil, last
 }
 
 // kind says what is at a path, or "" where nothing is or that cannot be known.
