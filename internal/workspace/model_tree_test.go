@@ -158,7 +158,7 @@ func (n *modelNode) locate(path string, follow, missing bool) (*modelPlace, core
 	w.aim(path, nil)
 	for len(w.left) > 0 {
 		at, code := w.step(follow, missing)
-		if clean := stdpath.Clean(path); code == core.CodeNotFound && (clean == ".." || strings.HasPrefix(clean, "../")) {
+		if clean := stdpath.Clean(strings.TrimLeft(path, "/")); code == core.CodeNotFound && (clean == ".." || strings.HasPrefix(clean, "../")) {
 			code = core.CodePathOutside // whatever is there
 		}
 		if at != nil || code != "" {
