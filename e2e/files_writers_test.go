@@ -67,8 +67,13 @@ func TestUploadsTogetherCannotPassALimit(t *testing.T) {
 	f := s.place(t).folder(t, s.rest)
 	f.write(t, "old", "old\n")
 	var n atomic.Int64
+	var taken atomic.Value // the name of one that was taken
 	done := together(t, 50, "disk_bytes", func() error {
-		_, err := f.upload(t.Context(), fmt.Sprint("f", n.Add(1)), noise(size), nil)
+		name := fmt.Sprint("f", n.Add(1))
+		_, err := f.upload(t.Context(), name, noise(size), nil)
+		if err == nil {
+			taken.Store(name)
+		}
 		return err
 	})
 	if done == 0 || done > most {
@@ -77,7 +82,7 @@ func TestUploadsTogetherCannotPassALimit(t *testing.T) {
 	_, err := f.upload(t.Context(), "old", noise(most*size), nil)
 	isProblem(t, "quota_exceeded", "an upload above the limit", nil, err)
 	f.has(t, "old", "old\n")
-	f.do(t, "delete_file", object{"path": "f1", "recursive": true})
+	f.do(t, "delete_file", object{"path": taken.Load(), "recursive": true})
 	if got := f.run(t, "ls | grep -vc '^f\\|^old$' || true"); got != "0" {
 		t.Errorf("%s other files are left", got)
 	}
