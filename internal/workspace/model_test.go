@@ -103,6 +103,9 @@ func (m *fileModel) drawPath(rt *rapid.T, label string) string {
 		}
 	}
 	path := strings.TrimLeft(strings.Join(parts, "/"), "/")
+	for strings.HasSuffix(path, "/.") { // the model has no word for what is to be made as the directory that it is in itself
+		path = strings.TrimSuffix(path, "/.")
+	}
 	switch rapid.IntRange(0, 19).Draw(rt, label+" form") {
 	case 0:
 		path = "/workspace/" + path
