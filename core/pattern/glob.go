@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,20 +14,24 @@ const (
 	// mostAlternatives is how many globs one with braces may stand for: each of them
 	// is tried by itself.
 	mostAlternatives = 256
-	// globMeta are the bytes that a name in a glob means something other than itself by.
-	globMeta = `*?[{\`
+	// globMeta is what a name in a glob means something other than itself by. The last
+	// stands for every byte that is no UTF-8.
+	globMeta = "*?[{\\\uFFFD"
 )
+
+// manyStars also finds what is escaped, so that no star is taken from that.
+var manyStars = regexp.MustCompile(`(?s)\\.|\*{3,}`)
 
 // Globs is a set of globs; a path matches where one of them does. The empty set
 // matches every path.
 //
 // There is one rule: a glob without a slash is matched against the name, at every
 // level; one with a slash against the whole path, below the directory that was asked
-// about. A slash or ./ at its beginning only says that: /*.md are those of the directory itself.
-// * and ? stand for what is within a name, ** between slashes for any number of
-// directories, none included, [a-z] and [!a-z] for one character, {a,b} for either,
-// and \ takes away the meaning of what follows. A slash at the end is one of
-// directories only. Names with a dot in front are like all others.
+// about. A slash or ./ at its beginning only says that: /*.md are those of the directory
+// itself. * and ? stand for what is within a name, ** between slashes for any number of
+// directories, none included, and at the end for all that is below, [a-z] and [!a-z] for
+// one character, {a,b} for either, and \ takes away the meaning of what follows. A slash
+// at the end is one of directories only. Names with a dot in front are like all others.
 type Globs struct{ all []glob }
 
 type glob struct {
@@ -67,6 +72,7 @@ func compileGlob(text string) (glob, error) {
 	}
 	var g glob
 	g.text, g.dir = strings.CutSuffix(text, "/")
+	g.text = plainStars(g.text)
 	g.whole = strings.Contains(g.text, "/")
 	g.text = strings.TrimPrefix(strings.TrimPrefix(g.text, "./"), "/")
 	if g.whole {
@@ -82,6 +88,24 @@ func compileGlob(text string) (glob, error) {
 		}
 	}
 	return g, nil
+}
+
+// plainStars writes stars so that doublestar means by them what Globs says, which at
+// the end of a glob it does for some ways to write the same and not for others: three
+// and more are one, **/** is **, and a/** is what is below a, without a itself.
+func plainStars(text string) string {
+	text = manyStars.ReplaceAllStringFunc(text, func(run string) string {
+		if run[0] == '\\' {
+			return run
+		}
+		return "*"
+	})
+	again := func(name, next string) bool { return name == "**" && next == "**" }
+	text = strings.Join(slices.CompactFunc(strings.Split(text, "/"), again), "/")
+	if strings.HasSuffix(text, "/**") {
+		text += "/*"
+	}
+	return text
 }
 
 // alternatives says how many globs without braces one stands for: the sum within

@@ -3,6 +3,7 @@ package pattern_test
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,14 @@ func TestGlobs(t *testing.T) {
 		{"--x", "d/--x", false, true},
 		{"a\nb", "a\nb", false, true},
 		{"%?#", "%x#", false, true},
+		{"a***", "a", false, true},
+		{"a/***", "a/b/c", false, false},
+		{`a\***`, "a*", false, true},
+		{"**/**", "a", false, true},
+		{"a/**/**", "a", true, false},
+		{"a/**", "a", true, false},
+		{"a*/**", "a", true, false},
+		{"a/**/**", "a/b", true, true},
 	} {
 		set, err := pattern.CompileGlobs([]string{c.glob})
 		if err != nil {
@@ -76,23 +85,25 @@ func TestAGlobSaysWhereItCannotReach(t *testing.T) {
 	}
 }
 
+var stars = regexp.MustCompile(`\*+`)
+
 // plainGlob is the same in another way: as a regular expression. Braces, classes and
 // escapes are left out.
 func plainGlob(glob string) *regexp.Regexp {
 	whole := strings.Contains(glob, "/")
 	glob = strings.TrimPrefix(glob, "/")
 	if !whole {
-		glob = "**/" + strings.ReplaceAll(glob, "**", "*")
+		glob = "**/" + stars.ReplaceAllString(glob, "*")
 	}
 	text := strings.Builder{}
-	names := strings.Split(glob, "/")
+	names := slices.CompactFunc(strings.Split(glob, "/"), func(name, next string) bool { return name == "**" && next == "**" })
 	for i, name := range names {
 		last := i == len(names)-1
 		switch {
 		case name == "**" && last && i == 0:
-			text.WriteString(`.*`)
+			text.WriteString(`.+`)
 		case name == "**" && last:
-			return regexp.MustCompile(`(?s)^` + strings.TrimSuffix(text.String(), "/") + `(/.*)?$`)
+			return regexp.MustCompile(`(?s)^` + strings.TrimSuffix(text.String(), "/") + `/.+$`)
 		case name == "**":
 			text.WriteString(`(.*/)?`)
 		default:
@@ -115,7 +126,7 @@ func plainGlob(glob string) *regexp.Regexp {
 }
 
 func FuzzGlob(f *testing.F) {
-	for _, glob := range []string{"*.md", "a/**/b", "**/*.go", "/a/*", "a?b", "**a/b**", "a/*/**"} {
+	for _, glob := range []string{"***", "a***", "a***", "**/**", "a/***", "*.md", "a/**/b", "**/*.go", "/a/*", "a?b", "**a/b**", "a/*/**"} {
 		f.Add(glob, "a/b/c.md")
 		f.Add(glob, "a/b")
 	}
