@@ -22,6 +22,7 @@ func (s *Service) openBox(ctx context.Context, env EnvironmentRecord) (sandbox.B
 		ID:        env.ID,
 		Workspace: s.Workspaces.Path(env.ID),
 		UID:       env.HostUID,
+		Account:   env.Owner.Account,
 		Limits:    s.limitsOf(env).ofBox(),
 	})
 	if err != nil {

@@ -51,7 +51,7 @@ func (s *Service) ListCommands(ctx context.Context, c Caller, in ListCommandsInp
 	}
 	page := Page[Command]{Items: make([]Command, len(records)), NextCursor: next}
 	for i, record := range records {
-		page.Items[i] = record.shown(time.Now())
+		page.Items[i] = record.shown(s.Now())
 	}
 	return page, nil
 }
@@ -193,7 +193,7 @@ func (r CommandRecord) shown(now time.Time) Command {
 // withOutput is the command with so many bytes of each stream. Where the log
 // cannot be read the command is answered without: it has run all the same.
 func (s *Service) withOutput(record CommandRecord, inline int64) Command {
-	command := record.shown(time.Now())
+	command := record.shown(s.Now())
 	stdout, stderr, err := s.excerpts(record, inline)
 	if err != nil {
 		s.Log.Error("cannot read the output of a command", "id", record.ID, "error", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // CreateEnvironment makes an environment and its empty folder. Both are on disk
@@ -40,7 +39,7 @@ func (s *Service) makeOnce(ctx context.Context, o Owner, in CreateEnvironmentInp
 		return EnvironmentRecord{}, err
 	}
 	for {
-		env, existed, err := s.makeEnvironment(ctx, newEnvironment(o, in), key)
+		env, existed, err := s.makeEnvironment(ctx, s.newEnvironment(o, in), key)
 		if err != nil || !existed {
 			return env, err
 		}
@@ -58,8 +57,8 @@ func (s *Service) makeOnce(ctx context.Context, o Owner, in CreateEnvironmentInp
 	}
 }
 
-func newEnvironment(o Owner, in CreateEnvironmentInput) EnvironmentRecord {
-	now := At(time.Now()).Time
+func (s *Service) newEnvironment(o Owner, in CreateEnvironmentInput) EnvironmentRecord {
+	now := s.now()
 	return EnvironmentRecord{
 		ID:             newID(idEnvironment),
 		Owner:          o,
@@ -82,8 +81,7 @@ func (s *Service) makeEnvironment(ctx context.Context, env EnvironmentRecord, ke
 	ctx = context.WithoutCancel(ctx)
 	defer s.announce(env.ID, &err)()
 
-	quota := EnvironmentQuota{PerAccount: s.Limits.EnvironmentsPerAccount, PerProfile: s.Limits.EnvironmentsPerProfile}
-	made, existed, err = s.Store.CreateEnvironment(ctx, env, quota, s.uids(), key)
+	made, existed, err = s.Store.CreateEnvironment(ctx, env, s.quota(), s.uids(), key)
 	if err != nil || existed {
 		return made, existed, err
 	}
@@ -94,6 +92,14 @@ func (s *Service) makeEnvironment(ctx context.Context, env EnvironmentRecord, ke
 		return EnvironmentRecord{}, false, fmt.Errorf("cannot make the folder of an environment: %w", err)
 	}
 	return made, false, nil
+}
+
+// quota is that of environments.
+func (s *Service) quota() EnvironmentQuota {
+	return EnvironmentQuota{
+		PerAccount: s.Limits.EnvironmentsPerAccount, PerProfile: s.Limits.EnvironmentsPerProfile,
+		Archived: s.Limits.ArchivedEnvironments,
+	}
 }
 
 // announce lets others find an environment while it is being made: before its

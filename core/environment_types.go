@@ -3,10 +3,13 @@ package core
 // EnvironmentState says whether an environment can be used.
 type EnvironmentState string
 
-// The states. Resetting and deleting are passing: a crash in one of them is
-// finished at the next start.
+// The states. Active and archived last; the others are passing: what a crash has cut
+// short in one of them the next start finishes or takes back.
 const (
 	StateActive    EnvironmentState = "active"
+	StateArchived  EnvironmentState = "archived"
+	StateArchiving EnvironmentState = "archiving"
+	StateRestoring EnvironmentState = "restoring"
 	StateResetting EnvironmentState = "resetting"
 	StateDeleting  EnvironmentState = "deleting"
 )
@@ -16,12 +19,16 @@ type Environment struct {
 	ID             string            `json:"id" doc:"env_ and 26 characters."`
 	Name           string            `json:"name" doc:"The name given at creation, or empty."`
 	Labels         map[string]string `json:"labels" doc:"The labels given by the caller."`
-	State          EnvironmentState  `json:"state" doc:"active, or in passing resetting or deleting." enum:"active,resetting,deleting"`
+	State          EnvironmentState  `json:"state" doc:"active, archived, or in passing archiving, restoring, resetting or deleting. Using an archived one restores it." enum:"active,archived,archiving,restoring,resetting,deleting"`
 	Network        bool              `json:"network" doc:"Whether commands have a network; fixed at creation."`
 	WorkspacePath  string            `json:"workspace_path" doc:"The folder as its commands see it; it survives restarts."`
 	SandboxTier    string            `json:"sandbox_tier" doc:"What contains its commands." enum:"directory,user,namespace"`
 	CreatedAt      Time              `json:"created_at" doc:"When it was created."`
 	LastActivityAt Time              `json:"last_activity_at" doc:"When a command last started or ended in it, or a shell in it was opened, written to, resized or closed."`
+	IdleMS         *int64            `json:"idle_ms,omitempty" doc:"How long it may be idle before it is archived, where it has a time of its own."`
+	ArchivesAt     *Time             `json:"archives_at,omitempty" doc:"When it will be archived unless it is used before; absent where it is not active, and where it never will be."`
+	ArchivedAt     *Time             `json:"archived_at,omitempty" doc:"When it was archived, while it is."`
+	ArchiveBytes   *int64            `json:"archive_bytes,omitempty" doc:"What its archive takes, while it is archived."`
 	Usage          EnvironmentUsage  `json:"usage" doc:"What it uses, against each limit."`
 }
 
@@ -62,12 +69,13 @@ type CreateEnvironmentInput struct {
 	Labels         map[string]string `json:"labels,omitempty" doc:"Up to 32 labels; keys up to 64 characters, values up to 256."`
 	Network        bool              `json:"network,omitempty" doc:"Whether its commands may reach the network; refused where the deployment allows none." default:"false"`
 	Limits         EnvironmentLimits `json:"limits,omitempty" doc:"Limits for this environment, at most the deployment's."`
+	IdleMS         *int64            `json:"idle_ms,omitempty" doc:"How long it may be idle before it is archived; default what your settings or the deployment say. It is kept within the deployment's bounds." min:"1"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same environment, also after a restart." minlen:"1" maxlen:"128"`
 }
 
 // ListEnvironmentsInput asks for the caller's environments, newest first.
 type ListEnvironmentsInput struct {
-	State string `json:"state,omitempty" doc:"Only those in this state." enum:"active,resetting,deleting"`
+	State string `json:"state,omitempty" doc:"Only those in this state." enum:"active,archived,archiving,restoring,resetting,deleting"`
 	Name  string `json:"name,omitempty" doc:"Only those of exactly this name." maxlen:"128"`
 	Label string `json:"label,omitempty" doc:"Only those with this label, as key or key=value." maxlen:"321"`
 	Paging
@@ -78,6 +86,7 @@ type UpdateEnvironmentInput struct {
 	EnvironmentRef
 	Name   *string            `json:"name,omitempty" doc:"The new name." maxlen:"128"`
 	Labels *map[string]string `json:"labels,omitempty" doc:"The new labels; they replace all the old ones."`
+	IdleMS *int64             `json:"idle_ms,omitempty" doc:"How long it may be idle before it is archived; 0 goes back to what your settings or the deployment say." min:"0"`
 	Limits *EnvironmentLimits `json:"limits,omitempty" doc:"New limits, at most the deployment's; those left out stay. Those of disk_bytes, files, shells and running_commands hold at once; those of processes, memory_bytes and of the longest file from the next start of the sandbox on: at the latest after a reset."`
 }
 

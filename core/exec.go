@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"syscall"
-	"time"
 
 	"envapi/sandbox"
 )
@@ -111,7 +110,7 @@ func (s *Service) newCommand(o Owner, in ExecInput) CommandRecord {
 		Command:       in.shown(),
 		Cwd:           directory(s.workspacePath(in.EnvironmentID), in.Cwd),
 		MergeStderr:   in.MergeStderr,
-		StartedAt:     At(time.Now()).Time,
+		StartedAt:     s.now(),
 		CommandEnd:    CommandEnd{Status: CommandRunning},
 	}
 }

@@ -12,6 +12,7 @@ import (
 type Limits struct {
 	EnvironmentsPerAccount int
 	EnvironmentsPerProfile int
+	ArchivedEnvironments   int   // of an account
 	Shells                 int   // open ones, per environment, as all that follow
 	RunningCommands        int   // those that wait in line in a shell included
 	Processes              int   // at one time
@@ -37,6 +38,7 @@ func (l Limits) check() error {
 	for name, limit := range map[string]struct{ is, least int64 }{
 		limitEnvironmentsPerAccount: {int64(l.EnvironmentsPerAccount), 1},
 		limitEnvironmentsPerProfile: {int64(l.EnvironmentsPerProfile), 1},
+		limitArchivedEnvironments:   {int64(l.ArchivedEnvironments), 1},
 		limitShells:                 {int64(l.Shells), 1},
 		limitRunningCommands:        {int64(l.RunningCommands), 1},
 		limitProcesses:              {int64(l.Processes), MinProcesses},
@@ -90,6 +92,7 @@ const retryAfter = 500 * time.Millisecond
 const (
 	limitEnvironmentsPerAccount = "environments_per_account"
 	limitEnvironmentsPerProfile = "environments_per_profile"
+	limitArchivedEnvironments   = "archived_environments"
 	limitShells                 = "shells"
 	limitRunningCommands        = "running_commands"
 	limitProcesses              = "processes"

@@ -19,9 +19,20 @@ type EnvironmentRecord struct {
 	Labels         map[string]string
 	State          EnvironmentState
 	Limits         EnvironmentLimits
-	HostUID        int // the host uid and gid of its files and processes; 0 where the tier has none
+	HostUID        int            // the host uid and gid of its files and processes; 0 where the tier has none
+	Idle           *time.Duration // how long it may be idle before it is archived, where its owner has said so
 	CreatedAt      time.Time
 	LastActivityAt time.Time
+	// Archive is what its archive takes and holds: nil where it has none. It is there
+	// in the states archived and restoring.
+	Archive *Archive
+}
+
+// Archive is a folder that is packed.
+type Archive struct {
+	At      time.Time // when it was packed
+	Bytes   int64     // of the archive
+	Content DiskUse   // of the folder, as Workspaces.Usage counts it
 }
 
 // CommandRecord is a command as the store keeps it.
@@ -85,8 +96,14 @@ type Idempotency struct {
 	Fingerprint string
 }
 
-// EnvironmentQuota bounds the environments that an owner may have.
-type EnvironmentQuota struct{ PerAccount, PerProfile int }
+// EnvironmentQuota bounds the environments that an owner may have. Those of the
+// account that are archived count against Archived and not against the others. Who is
+// archiving, or is restored from an archive, counts as both, so that either end has
+// room.
+type EnvironmentQuota struct{ PerAccount, PerProfile, Archived int }
+
+// EnvironmentCount is how many environments there are, counted the same way.
+type EnvironmentCount struct{ PerAccount, PerProfile, Archived int }
 
 // UIDRange is where host uids are taken from: First up to, not including, End.
 // The zero range gives none.
@@ -109,10 +126,22 @@ type Store interface {
 	// ListEnvironments gives the owner's, newest first, after the position
 	// that cursor names, and the next cursor or "".
 	ListEnvironments(ctx context.Context, o Owner, f ListEnvironmentsInput) ([]EnvironmentRecord, string, error)
-	CountEnvironments(ctx context.Context, o Owner) (perAccount, perProfile int, err error)
+	CountEnvironments(ctx context.Context, o Owner) (EnvironmentCount, error)
 	// UpdateEnvironment reads, lets change alter, and writes in one
 	// transaction.
 	UpdateEnvironment(ctx context.Context, o Owner, id string, change func(*EnvironmentRecord) error) (EnvironmentRecord, error)
+	// TurnEnvironment is UpdateEnvironment for a change that may bring the environment
+	// among those that count against another quota, which is then held in the same
+	// transaction: `quota_exceeded`.
+	TurnEnvironment(ctx context.Context, o Owner, id string, q EnvironmentQuota, change func(*EnvironmentRecord) error) (EnvironmentRecord, error)
+	// TouchEnvironments records activity, by id: a time that is later than the one
+	// recorded takes its place. Those that are gone are left out. It is as safe as what
+	// is about commands.
+	TouchEnvironments(ctx context.Context, active map[string]time.Time) error
+	// IdleEnvironments gives active environments of all owners without activity since
+	// before, that longest without it first, after the one that cursor names, and the
+	// next cursor or "".
+	IdleEnvironments(ctx context.Context, before time.Time, cursor string, limit int) ([]EnvironmentRecord, string, error)
 	// DeleteEnvironment removes the record, its commands and their idempotency
 	// keys, and its shells; those first and in steps, so that others do not wait. The
 	// key of its own creation stays, for `not_found`, and its host uid stays
@@ -154,11 +183,18 @@ type Store interface {
 	// inShell does, and says how many there were; called at start.
 	LoseRunning(ctx context.Context, alone, inShell CommandEnd) (int, error)
 
+	// OldCommands gives commands of all owners that ended before a time, the oldest
+	// first; of one environment where that is named.
+	OldCommands(ctx context.Context, environmentID string, before time.Time, limit int) ([]Remnant, error)
+	// RemoveCommands removes records of commands that have ended, and their keys.
+	RemoveCommands(ctx context.Context, ids []string) error
+
 	// CreateShell counts the open shells of the environment against limit, or the
 	// environment's own where that is lower, and inserts in one transaction; it
 	// gives the environment and fails as CreateCommand does. The opening, and in
 	// CloseShell and UpdateShell the time given, is activity of the environment.
-	CreateShell(ctx context.Context, sh ShellRecord, limit int) (EnvironmentRecord, error)
+	// Keys are as in CreateCommand.
+	CreateShell(ctx context.Context, sh ShellRecord, limit int, key Idempotency) (made ShellRecord, env EnvironmentRecord, existed bool, err error)
 	// DropShell removes a shell that could not be opened. Dropping what is not
 	// there is no error.
 	DropShell(ctx context.Context, id string) error
@@ -171,12 +207,31 @@ type Store interface {
 	CountShells(ctx context.Context, environmentID string) (int, error)
 	// CloseShells closes every open shell; called at start.
 	CloseShells(ctx context.Context, at time.Time, reason string) (int, error)
+	// OldShells and RemoveShells are for shells that are closed what OldCommands and
+	// RemoveCommands are for commands. A shell of which commands are left is left too.
+	OldShells(ctx context.Context, before time.Time, limit int) ([]Remnant, error)
+	RemoveShells(ctx context.Context, ids []string) error
+
+	// PruneKeys forgets idempotency keys that were first used before a time, at most
+	// limit of them, and says how many there were.
+	PruneKeys(ctx context.Context, before time.Time, limit int) (int, error)
+
+	// KeepSettings keeps what was last known of an account's settings, as text, and
+	// Settings gives it, "" where there is nothing.
+	KeepSettings(ctx context.Context, account, text string) error
+	Settings(ctx context.Context, account string) (string, error)
 
 	// ClaimAccount makes account the one that a single-account deployment
 	// serves, if none is yet, and gives the one that is.
 	ClaimAccount(ctx context.Context, account string) (string, error)
 	Ping(ctx context.Context) error
 	Close() error
+}
+
+// Remnant is what is left of a command or shell that has ended.
+type Remnant struct {
+	ID, EnvironmentID string
+	EndedAt           time.Time
 }
 
 // Workspaces keeps the environments' folders. Its methods are durable when
@@ -208,6 +263,25 @@ type Workspaces interface {
 	Files(id string, uid int, seen string) (FileTree, error)
 	// IDs gives the ids of all folders.
 	IDs() ([]string, error)
+
+	// Pack makes the archive of a folder, which stays as it is; nothing may run in the
+	// environment meanwhile. The archive is there as a whole when it returns; where ctx ends
+	// or it fails, nothing is. An archive that is there already is replaced.
+	Pack(ctx context.Context, id string, uid int) (Archive, error)
+	// Unpack makes the folder from the archive, which stays, owned by uid: in one step,
+	// in place of a folder that is there already. It fails with `disk_full` and where the
+	// archive is not whole, and then leaves nothing.
+	Unpack(ctx context.Context, id string, uid int) error
+	// Vacate takes the folder away as Remove does, and leaves the archive. Remove takes
+	// both.
+	Vacate(ctx context.Context, id string) error
+	// DropArchive removes the archive. Removing what is not there is no error.
+	DropArchive(ctx context.Context, id string) error
+	// Copy makes the folder of one environment from that of another, as it is while it
+	// is read, owned by uid: in one step. Blocks are shared where the file system can.
+	Copy(ctx context.Context, from, to string, uid int) error
+	// ArchiveIDs gives the ids of all archives.
+	ArchiveIDs() ([]string, error)
 	Close() error
 }
 
@@ -238,7 +312,29 @@ type OutputLogs interface {
 	Open(environmentID, commandID string) (OutputLog, error)
 	// RemoveEnvironment removes every log of an environment.
 	RemoveEnvironment(environmentID string) error
+	// Remove removes the log of a command or shell that has ended. Who reads it finds
+	// an empty one. Removing what is not there is no error.
+	Remove(environmentID, commandID string) error
+	// Bytes gives what the logs of each environment take on disk.
+	Bytes() (map[string]int64, error)
 	Close() error
+}
+
+// Lifetimes says how long what an owner has may be idle, where that was asked for.
+type Lifetimes interface {
+	// Of gives what is known now, and asks where that is old: it takes a few seconds
+	// at most, and does not fail. Known gives what is known without asking.
+	Of(ctx context.Context, o Owner) IdleTimes
+	Known(ctx context.Context, o Owner) IdleTimes
+}
+
+// IdleTimes are how long a shell and an environment may be idle before they are closed
+// and archived. Where one is nil nothing was asked for, and the deployment's default
+// holds. Never is where nothing is known, and could not be asked: nothing is to end
+// for being idle.
+type IdleTimes struct {
+	Shell, Environment *time.Duration
+	Never              bool
 }
 
 // OutputLog is the output of one command: append-only, bounded, offsets never

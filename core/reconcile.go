@@ -11,14 +11,14 @@ import (
 // read; one environment that cannot be mended is left for a later try and keeps
 // nobody from the others.
 func (s *Service) reconcile(ctx context.Context) error {
-	lost, err := s.Store.LoseRunning(ctx, lostEnd(At(time.Now()).Time, false), lostEnd(At(time.Now()).Time, true))
+	lost, err := s.Store.LoseRunning(ctx, lostEnd(s.now(), false), lostEnd(s.now(), true))
 	if err != nil {
 		return fmt.Errorf("cannot mark the commands that ran before as lost: %w", err)
 	}
 	if lost > 0 {
 		s.Log.Info("commands of the service before this one are lost", "count", lost)
 	}
-	closed, err := s.Store.CloseShells(ctx, At(time.Now()).Time, CloseServiceRestarted)
+	closed, err := s.Store.CloseShells(ctx, s.now(), CloseServiceRestarted)
 	if err != nil {
 		return fmt.Errorf("cannot close the shells that were open before: %w", err)
 	}

@@ -129,7 +129,7 @@ func (s *Service) endOrClose(ctx context.Context, in *opening, id string, end fu
 // finish records how the command ended, then tells those who wait.
 func (s *Service) finish(r *run) {
 	r.output.flush(s.Log)
-	end := r.verdict(r.process.Result(), At(time.Now()).Time)
+	end := r.verdict(r.process.Result(), s.now())
 	end.Late = r.output.ends()
 	if r.shell != nil {
 		r.shell.active(*end.EndedAt)

@@ -287,3 +287,11 @@ func isClosed(c <-chan struct{}) bool {
 		return false
 	}
 }
+
+func (*fakeBox) Processes(context.Context) ([]sandbox.ProcessInfo, error) { return nil, nil }
+func (*fakeBox) SignalProcess(context.Context, sandbox.ProcessRef, string, bool) (int, error) {
+	return 0, sandbox.ErrNoProcess
+}
+func (*fakeBox) WaitProcess(context.Context, sandbox.ProcessRef) (sandbox.ProcessEnd, error) {
+	return sandbox.ProcessEnd{}, sandbox.ErrNoProcess
+}

@@ -28,8 +28,13 @@ type Config struct {
 	Logs       OutputLogs
 	Sandbox    sandbox.Host
 	Limits     Limits
-	UIDs       UIDRange // where host uids come from, if the sandbox needs them
-	Log        *slog.Logger
+	Retention  Retention
+	Lifetimes  Lifetimes // what callers asked for; nil: nobody did
+	UIDs       UIDRange  // where host uids come from, if the sandbox needs them
+	// Now is the clock of everything that is compared with what was recorded; nil is
+	// time.Now.
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Service performs the operations. Its methods may be called from many
@@ -76,6 +81,9 @@ func New(ctx context.Context, c Config) (*Service, error) {
 		runs:    map[string]*run{},
 		shells:  map[string]*shell{},
 		making:  map[string]*outcome{},
+	}
+	if s.Now == nil {
+		s.Now = time.Now
 	}
 	s.disk = s.watchDisk()
 	if err := s.reconcile(ctx); err != nil {
@@ -143,6 +151,9 @@ func (s *Service) begin() error {
 	}
 	return unavailable("the service is stopping: try again when it is back")
 }
+
+// now is the time as records have it.
+func (s *Service) now() time.Time { return At(s.Now()).Time }
 
 // unavailable says that something cannot be done now and when to try again.
 func unavailable(format string, args ...any) *Error {

@@ -85,7 +85,7 @@ func (s *Service) watchShell(sh *shell) {
 	}
 	s.endRest(sh)
 	sh.output.flush(s.Log)
-	sh.end = sh.verdict(At(time.Now()).Time)
+	sh.end = sh.verdict(s.now())
 	sh.active(*sh.end.ClosedAt)
 	s.insist("record the end of a shell", sh.record.ID, func(ctx context.Context) error {
 		return s.Store.CloseShell(ctx, sh.record.ID, sh.end)

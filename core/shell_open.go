@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"envapi/sandbox"
 )
@@ -81,7 +80,7 @@ func (s *Service) makeShell(ctx context.Context, o Owner, in OpenShellInput) (*s
 
 	sh := newShell(p, s.newShellRecord(o, in))
 	s.rememberShell(sh) // before the record, as in start
-	env, err := s.Store.CreateShell(ctx, sh.record, s.Limits.Shells)
+	_, env, _, err := s.Store.CreateShell(ctx, sh.record, s.Limits.Shells, Idempotency{})
 	if err != nil {
 		s.forgetShell(sh)
 		return nil, missing(err, "environment", in.EnvironmentID)
@@ -99,7 +98,7 @@ func (s *Service) makeShell(ctx context.Context, o Owner, in OpenShellInput) (*s
 }
 
 func (s *Service) newShellRecord(o Owner, in OpenShellInput) ShellRecord {
-	now := At(time.Now()).Time
+	now := s.now()
 	return ShellRecord{
 		ID:             newID(idShell),
 		EnvironmentID:  in.EnvironmentID,

@@ -48,7 +48,7 @@ func (s *Service) startInShell(ctx context.Context, sh *shell, in RunInShellInpu
 	}
 	defer leave()
 
-	r := newRun(p, sh.newCommand(in))
+	r := newRun(p, sh.newCommand(in, s.now()))
 	r.shell, r.turn, r.in, r.eye = sh, newTurn(), sh.in, sh.eye
 	s.remember(r) // before the record, as in start; and before others can be told that it runs
 	ok, err := sh.join(r, in.Queue)
@@ -72,7 +72,7 @@ func (s *Service) startInShell(ctx context.Context, sh *shell, in RunInShellInpu
 	return r, err
 }
 
-func (sh *shell) newCommand(in RunInShellInput) CommandRecord {
+func (sh *shell) newCommand(in RunInShellInput, at time.Time) CommandRecord {
 	return CommandRecord{
 		ID:            newID(idCommand),
 		EnvironmentID: sh.record.EnvironmentID,
@@ -81,7 +81,7 @@ func (sh *shell) newCommand(in RunInShellInput) CommandRecord {
 		Command:       shownText(in.Command),
 		Cwd:           sh.cwd(),
 		MergeStderr:   in.MergeStderr,
-		StartedAt:     At(time.Now()).Time,
+		StartedAt:     at,
 		CommandEnd:    CommandEnd{Status: CommandRunning},
 	}
 }
@@ -172,7 +172,7 @@ func (s *Service) takeTurn(r *run, in RunInShellInput) {
 		if isClosed(r.shell.over) {
 			break
 		}
-		r.startsAt(At(time.Now()).Time)
+		r.startsAt(s.now())
 		s.insist("record the start of a command", r.record.ID, func(ctx context.Context) error {
 			return s.Store.BeginCommand(ctx, r.record.ID, r.current().StartedAt)
 		})

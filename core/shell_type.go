@@ -107,7 +107,7 @@ func (s *Service) touch(ctx context.Context, sh *shell) {
 	s.disk.add(EnvironmentRecord{ID: sh.record.EnvironmentID, Owner: sh.record.Owner})
 	sh.recording.Lock() // so that the store has the last one last
 	defer sh.recording.Unlock()
-	now := At(time.Now()).Time
+	now := s.now()
 	sh.mu.Lock()
 	sh.now.LastActivityAt = now
 	due := now.Sub(sh.touched) >= activePause

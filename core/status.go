@@ -8,7 +8,7 @@ import (
 // GetStatus says who the caller is, what they use and may use, and what
 // contains it.
 func (s *Service) GetStatus(ctx context.Context, c Caller, _ Nothing) (Status, error) {
-	perAccount, perProfile, err := s.Store.CountEnvironments(ctx, c.Owner)
+	count, err := s.Store.CountEnvironments(ctx, c.Owner)
 	if err != nil {
 		return Status{}, fmt.Errorf("cannot count environments: %w", err)
 	}
@@ -17,8 +17,9 @@ func (s *Service) GetStatus(ctx context.Context, c Caller, _ Nothing) (Status, e
 		Profile: c.Profile,
 		Scopes:  c.Scopes,
 		Usage: AccountUsage{
-			EnvironmentsPerAccount: used(perAccount, s.Limits.EnvironmentsPerAccount),
-			EnvironmentsPerProfile: used(perProfile, s.Limits.EnvironmentsPerProfile),
+			EnvironmentsPerAccount: used(count.PerAccount, s.Limits.EnvironmentsPerAccount),
+			EnvironmentsPerProfile: used(count.PerProfile, s.Limits.EnvironmentsPerProfile),
+			ArchivedEnvironments:   used(count.Archived, s.Limits.ArchivedEnvironments),
 		},
 		Limits: StatusLimits{
 			Shells:           s.Limits.Shells,

@@ -17,6 +17,7 @@ type Status struct {
 type AccountUsage struct {
 	EnvironmentsPerAccount Usage `json:"environments_per_account" doc:"Environments of all profiles of the account."`
 	EnvironmentsPerProfile Usage `json:"environments_per_profile" doc:"Environments of this profile."`
+	ArchivedEnvironments   Usage `json:"archived_environments" doc:"Archived environments of all profiles of the account, which the two above do not count."`
 }
 
 // StatusLimits are the limits of one environment and the caps of one call.

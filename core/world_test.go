@@ -18,16 +18,16 @@ import (
 // The limits of a world.
 var testLimits = core.Limits{
 	EnvironmentsPerAccount: 20,
-	EnvironmentsPerProfile: 10,
-	Shells:                 3,
-	RunningCommands:        5,
-	Processes:              100,
-	MemoryBytes:            1 << 30,
-	DiskBytes:              100 << 20,
-	Files:                  1000,
-	CPUPercent:             150,
-	DefaultTimeout:         time.Minute,
-	MaxTimeout:             time.Hour,
+	EnvironmentsPerProfile: 10, ArchivedEnvironments: 100,
+	Shells:          3,
+	RunningCommands: 5,
+	Processes:       100,
+	MemoryBytes:     1 << 30,
+	DiskBytes:       100 << 20,
+	Files:           1000,
+	CPUPercent:      150,
+	DefaultTimeout:  time.Minute,
+	MaxTimeout:      time.Hour,
 }
 
 var (
@@ -145,18 +145,19 @@ func (w *world) process(n int) *fakeProcess {
 
 // fakeFolders keeps folders in memory.
 type fakeFolders struct {
-	mu      sync.Mutex
-	folders map[string]int // the uid of each
-	resets  map[string]int // how often each was emptied
-	fail    error          // what the next change fails with
-	gate    chan struct{}  // Reset waits for it, where not nil
-	keep    bool           // freed is not called
-	uses    map[string]core.DiskUse
-	partial map[string]bool // Measure does not count all
-	hidden  map[string]bool // there is what Measure cannot count
-	twice   map[string]bool // the next Measure meets everything twice
-	counts  map[string]int  // how often each was measured
-	space   core.DiskSpace
+	core.Workspaces // what is not faked
+	mu              sync.Mutex
+	folders         map[string]int // the uid of each
+	resets          map[string]int // how often each was emptied
+	fail            error          // what the next change fails with
+	gate            chan struct{}  // Reset waits for it, where not nil
+	keep            bool           // freed is not called
+	uses            map[string]core.DiskUse
+	partial         map[string]bool // Measure does not count all
+	hidden          map[string]bool // there is what Measure cannot count
+	twice           map[string]bool // the next Measure meets everything twice
+	counts          map[string]int  // how often each was measured
+	space           core.DiskSpace
 	// See holdCounts.
 	measuring, measureGate chan struct{}
 	passing                int

@@ -69,6 +69,7 @@ type Spec struct {
 	ID        string // names the box in logs
 	Workspace string // the folder on the host
 	UID       int    // the host uid and gid of its processes, where NeedsUID
+	Account   string // whose it is: what the boxes of an account use is weighed together against what others do
 	Limits    Limits // what its processes may use together
 }
 
@@ -101,6 +102,18 @@ type Box interface {
 	OpenShell(ctx context.Context, spec ShellSpec) (Shell, error)
 	// Usage says what the processes that live in the box use.
 	Usage(ctx context.Context) (Usage, error)
+	// Processes lists the processes that live in the box, in the order of their pids.
+	// It takes a fifth of a second, in which their use of the processors is measured.
+	Processes(ctx context.Context) ([]ProcessInfo, error)
+	// SignalProcess sends a signal, by name without SIG, to a process of the box, with
+	// tree also to what descends from it, and says how many it reached. That the process
+	// is of the box and the one that is meant is checked by the kernel's own tie, on the
+	// descriptor that is then signalled. KILL returns when what it reached has ended. It
+	// fails with ErrNoProcess, ErrProcessReplaced or ErrBoxClosed.
+	SignalProcess(ctx context.Context, ref ProcessRef, signal string, tree bool) (reached int, err error)
+	// WaitProcess waits for the end of a process of the box, until ctx ends. It fails
+	// as SignalProcess does, with ErrTooManyWaits, and with ctx's error.
+	WaitProcess(ctx context.Context, ref ProcessRef) (ProcessEnd, error)
 	// Temporary is where on the host's disk its commands have their temporary
 	// files, which end with it; "" where those are in memory.
 	Temporary() string

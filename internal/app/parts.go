@@ -85,7 +85,7 @@ func (p *parts) openService(ctx context.Context, c Setup) error {
 	p.closeLater(p.sandbox.Close)
 	p.service, err = core.New(ctx, core.Config{
 		Store: database, Workspaces: workspaces, Logs: logs, Sandbox: p.sandbox,
-		Limits: c.Limits(), UIDs: c.UIDs(), Log: c.Log,
+		Limits: c.Limits(), Retention: c.Retention(), UIDs: c.UIDs(), Log: c.Log,
 	})
 	if err != nil {
 		return err

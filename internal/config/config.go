@@ -47,6 +47,9 @@ type Config struct {
 
 	MaxEnvironmentsPerAccount int           `env:"MAX_ENVIRONMENTS_PER_ACCOUNT" default:"100" min:"1" max:"60000" doc:"Environments of an account, all its profiles together."`
 	MaxEnvironmentsPerProfile int           `env:"MAX_ENVIRONMENTS_PER_PROFILE" default:"50" min:"1" max:"60000" doc:"Environments of one profile of an account."`
+	MaxArchivedEnvironments   int           `env:"MAX_ARCHIVED_ENVIRONMENTS" default:"200" min:"1" max:"60000" doc:"Archived environments of an account, all its profiles together. They do not count as the two above do."`
+	MaxRequestsPerSecond      int           `env:"MAX_REQUESTS_PER_SECOND" default:"100" min:"0" max:"1000000" doc:"Requests of an account in a second, over both doors; for a moment twenty times as many. More is 429. 0: as many as come."`
+	MaxTerminalsPerAccount    int           `env:"MAX_TERMINALS_PER_ACCOUNT" default:"768" min:"1" max:"100000" doc:"Terminals that an account has open at one time, those of shells and of commands with tty together. The default is a quarter of what the kernel has for all (kernel.pty.max without its reserve)."`
 	MaxShells                 int           `env:"MAX_SHELLS" default:"32" min:"1" max:"1000" doc:"Shells that are open at one time in an environment; the namespace tier has terminals for 64. Each is a bash of a few MiB, and one of the processes."`
 	MaxRunningCommands        int           `env:"MAX_RUNNING_COMMANDS" default:"32" min:"1" max:"1000" doc:"Commands that run at one time in an environment."`
 	MaxProcesses              int           `env:"MAX_PROCESSES" default:"512" min:"16" max:"100000" doc:"Processes at one time in an environment."`
@@ -60,6 +63,20 @@ type Config struct {
 	MaxOutputLogBytes         int64         `env:"MAX_OUTPUT_LOG_BYTES" default:"67108864" min:"65536" max:"1099511627776" doc:"How much output of a command is kept: the first half and the last half of this."`
 
 	ETagMaxBytes int64 `env:"ETAG_MAX_BYTES" default:"268435456" min:"1" max:"1125899906842624" doc:"Up to which size the ETag of a file is given without being asked for, since all of the file must be read for it. Above, etag: true asks for it."`
+
+	ShellIdle            time.Duration `env:"SHELL_IDLE_MS" default:"3600000" min:"1000" max:"31536000000" doc:"How long a shell may be idle before it is closed, where its owner's settings do not say. What counts as use is in docs/operations.md."`
+	MinShellIdle         time.Duration `env:"MIN_SHELL_IDLE_MS" default:"60000" min:"1000" max:"31536000000" doc:"The shortest that an owner's settings can make it."`
+	MaxShellIdle         time.Duration `env:"MAX_SHELL_IDLE_MS" default:"604800000" min:"1000" max:"31536000000" doc:"The longest that an owner's settings can make it."`
+	EnvironmentIdle      time.Duration `env:"ENVIRONMENT_IDLE_MS" default:"604800000" min:"1000" max:"31536000000" doc:"How long an environment may be idle before it is archived, where neither its idle_ms nor its owner's settings say."`
+	MinEnvironmentIdle   time.Duration `env:"MIN_ENVIRONMENT_IDLE_MS" default:"600000" min:"1000" max:"31536000000" doc:"The shortest that idle_ms or settings can make it."`
+	MaxEnvironmentIdle   time.Duration `env:"MAX_ENVIRONMENT_IDLE_MS" default:"7776000000" min:"1000" max:"31536000000" doc:"The longest that idle_ms or settings can make it."`
+	BoxIdle              time.Duration `env:"BOX_IDLE_MS" default:"600000" min:"1000" max:"31536000000" doc:"How long the sandbox of an environment in which nothing lives is kept. The next command makes another, in some milliseconds; what was in /tmp and /dev/shm is gone."`
+	CommandRetention     time.Duration `env:"COMMAND_RETENTION_MS" default:"604800000" min:"60000" max:"31536000000" doc:"How long commands that have ended are kept, with their output, and closed shells."`
+	IdempotencyRetention time.Duration `env:"IDEMPOTENCY_RETENTION_MS" default:"86400000" min:"60000" max:"31536000000" doc:"How long an idempotency key holds after its first use. At most ENVAPI_COMMAND_RETENTION_MS."`
+	ReaperInterval       time.Duration `env:"REAPER_INTERVAL_MS" default:"60000" min:"100" max:"3600000" doc:"How often the reaper looks for what is idle or old."`
+
+	SettingsURL       string `env:"SETTINGS_URL" allowed:"an https address, http on loopback only" doc:"Where settings-api is, which says how long each person's shells and environments may be idle. Default: nowhere, and the deployment's times hold."`
+	SettingsTokenFile string `env:"SETTINGS_TOKEN_FILE" allowed:"an absolute path" doc:"The file with the token that settings-api is asked with. It is read each time, so that it can be replaced."`
 
 	LogLevel  Level  `env:"LOG_LEVEL" default:"info" allowed:"debug, info, warn or error" doc:"What is logged, on standard error."`
 	LogFormat string `env:"LOG_FORMAT" default:"text" allowed:"text or json" doc:"How it is logged."`
@@ -87,6 +104,7 @@ func (c Config) Limits() core.Limits {
 	return core.Limits{
 		EnvironmentsPerAccount: c.MaxEnvironmentsPerAccount,
 		EnvironmentsPerProfile: c.MaxEnvironmentsPerProfile,
+		ArchivedEnvironments:   c.MaxArchivedEnvironments,
 		Shells:                 c.MaxShells,
 		RunningCommands:        c.MaxRunningCommands,
 		Processes:              c.MaxProcesses,
@@ -98,6 +116,18 @@ func (c Config) Limits() core.Limits {
 		ETagBytes:              c.ETagMaxBytes,
 		DefaultTimeout:         c.CommandTimeout,
 		MaxTimeout:             c.MaxCommandTimeout,
+	}
+}
+
+// Retention gives how long what nobody uses is kept.
+func (c Config) Retention() core.Retention {
+	return core.Retention{
+		Shell:       core.Bounded{Default: c.ShellIdle, Least: c.MinShellIdle, Most: c.MaxShellIdle},
+		Environment: core.Bounded{Default: c.EnvironmentIdle, Least: c.MinEnvironmentIdle, Most: c.MaxEnvironmentIdle},
+		Box:         c.BoxIdle,
+		Ended:       c.CommandRetention,
+		Keys:        c.IdempotencyRetention,
+		Every:       c.ReaperInterval,
 	}
 }
 

@@ -109,9 +109,9 @@ func selectEnvironments(o core.Owner, f core.ListEnvironmentsInput) selection {
 }
 
 // CountEnvironments counts as CreateEnvironment does.
-func (s *Store) CountEnvironments(ctx context.Context, o core.Owner) (perAccount, perProfile int, err error) {
-	perAccount, perProfile, err = countEnvironments(ctx, s.reads, o)
-	return perAccount, perProfile, failed("count the environments", err)
+func (s *Store) CountEnvironments(ctx context.Context, o core.Owner) (core.EnvironmentCount, error) {
+	perAccount, perProfile, err := countEnvironments(ctx, s.reads, o)
+	return core.EnvironmentCount{PerAccount: perAccount, PerProfile: perProfile}, failed("count the environments", err)
 }
 
 func countEnvironments(ctx context.Context, q *statements, o core.Owner) (perAccount, perProfile int, err error) {

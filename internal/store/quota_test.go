@@ -43,7 +43,8 @@ func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 		mustCreate(t, s, bob, "bobs")
 		q := core.EnvironmentQuota{PerAccount: 1000, PerProfile: 10}
 		made := together(t, 200, core.CodeQuotaExceeded, func(i int) error { return create(s, alice, fmt.Sprint("e", i), q) })
-		account, profile, err := s.CountEnvironments(ctx, alice)
+		count, err := s.CountEnvironments(ctx, alice)
+		account, profile := count.PerAccount, count.PerProfile
 		if made != 10 || account != 10 || profile != 10 || err != nil {
 			t.Errorf("made %d, counted %d and %d, %v", made, account, profile, err)
 		}
@@ -59,7 +60,8 @@ func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 		made := together(t, 200, core.CodeQuotaExceeded, func(i int) error {
 			return create(s, core.Owner{Account: "alice", Profile: fmt.Sprint("p", i%7)}, fmt.Sprint("e", i), q)
 		})
-		account, _, err := s.CountEnvironments(ctx, alice)
+		count, err := s.CountEnvironments(ctx, alice)
+		account := count.PerAccount
 		if made != 10 || account != 10 || err != nil {
 			t.Errorf("made %d, counted %d, %v", made, account, err)
 		}

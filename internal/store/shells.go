@@ -14,7 +14,7 @@ const selectShell = `SELECT ` + shellColumns + ` FROM shells WHERE id = ? AND ac
 
 // CreateShell counts and inserts in one transaction. The new shell is open,
 // whatever sh says of its end.
-func (s *Store) CreateShell(ctx context.Context, sh core.ShellRecord, limit int) (env core.EnvironmentRecord, err error) {
+func (s *Store) CreateShell(ctx context.Context, sh core.ShellRecord, limit int, _ core.Idempotency) (made core.ShellRecord, env core.EnvironmentRecord, existed bool, err error) {
 	err = s.write(ctx, s.quick, "create the shell", func(ctx context.Context, tx *statements) error {
 		if env, err = activeEnvironment(ctx, tx, sh.Owner, sh.EnvironmentID); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (s *Store) CreateShell(ctx context.Context, sh core.ShellRecord, limit int)
 		}
 		return touch(ctx, tx, env.ID, "", sh.OpenedAt)
 	})
-	return env, err
+	return sh, env, false, err
 }
 
 // DropShell removes a shell that could not be opened.

@@ -22,7 +22,7 @@ func shell(o core.Owner, environmentID, id string) core.ShellRecord {
 func mustOpen(tb testing.TB, s *Store, o core.Owner, environmentID string, ids ...string) {
 	tb.Helper()
 	for _, id := range ids {
-		if _, err := s.CreateShell(context.Background(), shell(o, environmentID, id), 1<<20); err != nil {
+		if _, _, _, err := s.CreateShell(context.Background(), shell(o, environmentID, id), 1<<20, core.Idempotency{}); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -39,7 +39,7 @@ func TestShellComesBackAsItWasMade(t *testing.T) {
 	mustCreate(t, s, alice, "env_1")
 	want := shell(alice, "env_1", "sh_1")
 	want.Name, want.Kind, want.Cwd = "ä", core.ShellTerminal, "/workspace/\x01"
-	if env, err := s.CreateShell(ctx, want, 1); err != nil || env.ID != "env_1" {
+	if _, env, _, err := s.CreateShell(ctx, want, 1, core.Idempotency{}); err != nil || env.ID != "env_1" {
 		t.Fatal(env, err)
 	}
 	if got, err := s.Shell(ctx, alice, "sh_1"); err != nil || !reflect.DeepEqual(got, want) {
@@ -211,13 +211,13 @@ func TestShellsOnlyInActiveEnvironmentsAndWithin(t *testing.T) {
 	ctx := context.Background()
 	mustCreate(t, s, alice, "env_1", "env_2")
 	made := together(t, 200, core.CodeQuotaExceeded, func(i int) error {
-		_, err := s.CreateShell(ctx, shell(alice, "env_1", fmt.Sprint("sh_", i)), 10)
+		_, _, _, err := s.CreateShell(ctx, shell(alice, "env_1", fmt.Sprint("sh_", i)), 10, core.Idempotency{})
 		return err
 	})
 	if open, err := s.CountShells(ctx, "env_1"); made != 10 || open != 10 || err != nil {
 		t.Errorf("made %d, %d are open, %v", made, open, err)
 	}
-	_, err := s.CreateShell(ctx, shell(alice, "env_1", "more"), 10)
+	_, _, _, err := s.CreateShell(ctx, shell(alice, "env_1", "more"), 10, core.Idempotency{})
 	wantQuota(t, err, "shells", 10, 10)
 	lower := 1
 	_, err = s.UpdateEnvironment(ctx, alice, "env_2", func(e *core.EnvironmentRecord) error {
@@ -228,7 +228,7 @@ func TestShellsOnlyInActiveEnvironmentsAndWithin(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustOpen(t, s, alice, "env_2", "one")
-	_, err = s.CreateShell(ctx, shell(alice, "env_2", "two"), 10)
+	_, _, _, err = s.CreateShell(ctx, shell(alice, "env_2", "two"), 10, core.Idempotency{})
 	wantQuota(t, err, "shells", 1, 1)
 	if err := s.DropShell(ctx, "one"); err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestShellsOnlyInActiveEnvironmentsAndWithin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.CreateShell(ctx, shell(alice, id, "three"), 10); core.AsError(err).Code != code {
+		if _, _, _, err := s.CreateShell(ctx, shell(alice, id, "three"), 10, core.Idempotency{}); core.AsError(err).Code != code {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
