@@ -146,6 +146,7 @@ func (s *Service) launch(ctx context.Context, r *run, env EnvironmentRecord, in 
 // spec is the command as the sandbox gets it.
 func (in ExecInput) spec(r *run) sandbox.Command {
 	command := sandbox.Command{
+		ID:     r.record.ID,
 		Argv:   in.Argv,
 		Env:    in.Env,
 		Dir:    r.record.Cwd,

@@ -126,6 +126,7 @@ func (s *Service) launchShell(ctx context.Context, sh *shell, env EnvironmentRec
 	sh.output = newRecorder(log)
 	sh.in, err = s.inBox(ctx, sh.place, env, func(ctx context.Context, box sandbox.Box) (err error) {
 		sh.process, err = box.OpenShell(ctx, sandbox.ShellSpec{
+			ID:          sh.record.ID,
 			Interactive: sh.record.Kind == ShellTerminal,
 			Env:         in.Env,
 			Dir:         sh.record.Cwd,

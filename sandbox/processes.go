@@ -29,11 +29,11 @@ type ProcessInfo struct {
 	CPUPercent  float64 // of one core, just before it was seen
 	MemoryBytes int64   // resident
 	Threads     int
-	// Of is the command or shell that it descends from; nil where that is not known
-	// any more.
-	Of Process
+	// Of is the ID of the command or shell that it descends from, also long after that
+	// has ended; "" where it is not known.
+	Of string
 	// Current says, where Of is a shell, that the process was not there before the
-	// command that runs in the shell now, or ran last.
+	// command that runs in the shell now, or ran last. Bash itself always was.
 	Current bool
 	Listens []Listener
 }

@@ -111,8 +111,9 @@ type Box interface {
 	// descriptor that is then signalled. KILL returns when what it reached has ended. It
 	// fails with ErrNoProcess, ErrProcessReplaced or ErrBoxClosed.
 	SignalProcess(ctx context.Context, ref ProcessRef, signal string, tree bool) (reached int, err error)
-	// WaitProcess waits for the end of a process of the box, until ctx ends. It fails
-	// as SignalProcess does, with ErrTooManyWaits, and with ctx's error.
+	// WaitProcess waits for the end of a process of the box, until ctx ends. One that
+	// was there and ends with the box has ended, and no more is known. It fails as
+	// SignalProcess does, with ErrTooManyWaits, and with ctx's error.
 	WaitProcess(ctx context.Context, ref ProcessRef) (ProcessEnd, error)
 	// Temporary is where on the host's disk its commands have their temporary
 	// files, which end with it; "" where those are in memory.
@@ -125,6 +126,7 @@ type Box interface {
 
 // Command is what to run. Exactly one of Script and Argv is set.
 type Command struct {
+	ID     string   // what ProcessInfo.Of calls it; nothing in the box sees it
 	Script string   // for bash -c; of any length
 	Argv   []string // a program, looked up in PATH, and its arguments
 	Env    map[string]string

@@ -44,6 +44,7 @@ var ErrNoTerminal = errors.New("as many terminals are open as there may be")
 
 // ShellSpec is what a shell is made of.
 type ShellSpec struct {
+	ID string // what ProcessInfo.Of calls it
 	// Interactive makes a shell for people: bash itself reads the terminal, and
 	// Run is not for it. Otherwise bash takes commands from Run only, and the
 	// terminal is their standard input.

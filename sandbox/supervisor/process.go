@@ -26,6 +26,7 @@ const longScript = `eval "exec 3<&-;$(</dev/fd/3)"`
 // process is a command that was sent to the init.
 type process struct {
 	box   *Box
+	name  string // the ID of the command or shell
 	id    uint64
 	pumps []*pump
 	input *input    // where its standard input is written; nil if it is empty or a terminal
@@ -53,16 +54,16 @@ type process struct {
 	quiet   chan struct{}
 }
 
-func (b *Box) newProcess() *process {
+func (b *Box) newProcess(name string) *process {
 	return &process{
-		box: b, followed: make(chan struct{}), started: make(chan error, 1), done: make(chan struct{}), quiet: make(chan struct{}),
+		box: b, name: name, followed: make(chan struct{}), started: make(chan error, 1), done: make(chan struct{}), quiet: make(chan struct{}),
 	}
 }
 
 // prepare makes a process's streams and the request to start it. The files are
 // the command's ends, in the protocol's order; the caller closes them.
 func (b *Box) prepare(c sandbox.Command) (*process, *protocol.Spawn, ends, error) {
-	p := b.newProcess()
+	p := b.newProcess(c.ID)
 	spawn := &protocol.Spawn{Argv: c.Argv, Dir: c.Dir}
 	spawn.Env, spawn.Path = b.environ(variables(c), c.Env)
 	files, err := p.openStreams(c, spawn)

@@ -94,7 +94,7 @@ func (b *Box) ownFrames() (*os.File, error) {
 
 // startShell starts the bash of a command shell.
 func (b *Box) startShell(ctx context.Context, spec sandbox.ShellSpec, folder *frames.Folder) (*shell, error) {
-	p := b.newProcess()
+	p := b.newProcess(spec.ID)
 	s := &shell{process: p, folder: folder, users: 1, marked: make(chan struct{})}
 	close(s.marked) // there is nothing before the first command
 	spawn := &protocol.Spawn{Argv: commandShell, Dir: spec.Dir, Silent: true, Stdin: true, Terminal: true}
@@ -184,7 +184,7 @@ type interactive struct{ *process }
 
 func (b *Box) openInteractive(ctx context.Context, spec sandbox.ShellSpec) (sandbox.Shell, error) {
 	p, spawn, files, err := b.prepare(sandbox.Command{
-		Argv: peopleShell, Env: spec.Env, Dir: spec.Dir, Terminal: &spec.Size, Stdout: orDiscard(spec.Output),
+		ID: spec.ID, Argv: peopleShell, Env: spec.Env, Dir: spec.Dir, Terminal: &spec.Size, Stdout: orDiscard(spec.Output),
 	})
 	if err == nil {
 		spawn.Env, spawn.Path = b.environ(forPeople, spec.Env)
