@@ -20,9 +20,11 @@ const (
 	CodeNotFound            Code = "not_found"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 	CodeEnvironmentBusy     Code = "environment_busy"
+	CodeEnvironmentArchived Code = "environment_archived"
 	CodeIdempotencyMismatch Code = "idempotency_mismatch"
 	CodeQuotaExceeded       Code = "quota_exceeded"
 	CodeShellBusy           Code = "shell_busy"
+	CodeProcessReplaced     Code = "process_replaced"
 	CodeInputClosed         Code = "input_closed"
 	CodeShellClosed         Code = "shell_closed"
 	CodeOutputExpired       Code = "output_expired"
@@ -66,6 +68,7 @@ var Codes = []CodeInfo{
 	{CodeNotFound, "There is no such thing, or it is not the caller's.", nil},
 	{CodeMethodNotAllowed, "The route exists, but not for this method.", nil},
 	{CodeEnvironmentBusy, "The environment is in a passing state; try again.", []string{"state", "retry_after_ms"}},
+	{CodeEnvironmentArchived, "The environment is archived, and the call was not to restore it; restore_environment does.", nil},
 	{CodeAlreadyExists, "Something is there already.", []string{"path"}},
 	{CodeNotEmpty, "The directory has entries.", []string{"path"}},
 	{CodeNotRegular, "It is a FIFO, a socket, a device or a link and no regular file; it was not opened.", []string{"path"}},
@@ -75,6 +78,7 @@ var Codes = []CodeInfo{
 	{CodeIdempotencyMismatch, "The idempotency key was used before with another input.", nil},
 	{CodeQuotaExceeded, "A limit would be passed.", []string{"limit", "allowed", "used"}},
 	{CodeShellBusy, "A command runs in the shell, or is in line there.", []string{"command_id"}},
+	{CodeProcessReplaced, "Another process has this pid now: the one that was meant has ended.", nil},
 	{CodeInputClosed, "Nothing reads there: the program has ended, or was never given an input.", nil},
 	{CodeShellClosed, "The shell has ended.", []string{"reason"}},
 	{CodeOutputExpired, "The output at this offset was dropped.", []string{"next_offset"}},

@@ -67,7 +67,7 @@ func insertCommand(ctx context.Context, tx *statements, c core.CommandRecord, li
 	if err := touch(ctx, tx, c.EnvironmentID, c.ShellID, c.StartedAt); err != nil {
 		return env, err
 	}
-	return env, rememberKey(ctx, tx, c.Owner, key, c.ID)
+	return env, rememberKey(ctx, tx, c.Owner, key, c.ID, c.StartedAt)
 }
 
 // activeEnvironment fails where the environment is not there or not active.
@@ -76,6 +76,8 @@ func activeEnvironment(ctx context.Context, tx *statements, o core.Owner, id str
 	switch {
 	case errors.Is(err, sql.ErrNoRows), errors.Is(err, core.ErrNoRecord):
 		return env, core.NotFound("environment", id)
+	case err == nil && env.State == core.StateArchived:
+		return env, core.Errorf(core.CodeEnvironmentArchived, "the environment is archived: restore it with restore_environment first")
 	case err == nil && env.State != core.StateActive:
 		return env, core.Errorf(core.CodeEnvironmentBusy, "the environment is %s: try again when it is active", env.State).
 			With("state", string(env.State)).With("retry_after_ms", retryAfterMS)

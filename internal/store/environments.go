@@ -12,7 +12,8 @@ import (
 	"envapi/core"
 )
 
-const environmentColumns = `id, account, profile, name, labels, state, limits, host_uid, created_ms, last_activity_ms`
+const environmentColumns = `id, account, profile, name, labels, state, limits, host_uid, created_ms, last_activity_ms,
+	idle_ms, archived_ms, archive_bytes, archive_content_bytes, archive_content_files`
 
 const selectEnvironment = `SELECT ` + environmentColumns + ` FROM environments
 	WHERE id = ? AND account = ? AND profile = ?`
@@ -44,27 +45,35 @@ func (s *Store) CreateEnvironment(ctx context.Context, e core.EnvironmentRecord,
 }
 
 func insertEnvironment(ctx context.Context, tx *statements, e core.EnvironmentRecord, q core.EnvironmentQuota, uids core.UIDRange, key core.Idempotency) error {
-	perAccount, perProfile, err := countEnvironments(ctx, tx, e.Owner)
-	if err != nil {
-		return err
-	}
-	if err := checkQuota("environments_per_profile", "environments of this profile", deleteOne, q.PerProfile, perProfile); err != nil {
-		return err
-	}
-	if err := checkQuota("environments_per_account", "environments of this account", deleteOne, q.PerAccount, perAccount); err != nil {
+	if err := checkEnvironments(ctx, tx, e.Owner, countedAs(e), q); err != nil {
 		return err
 	}
 	uid, err := takeUID(ctx, tx, uids, e.ID)
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec(ctx, `INSERT INTO environments (`+environmentColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	args := []any{
 		e.ID, e.Owner.Account, e.Owner.Profile, e.Name, toJSON(e.Labels), e.State, toJSON(e.Limits),
-		uid, e.CreatedAt.UnixMilli(), e.LastActivityAt.UnixMilli())
+		uid, e.CreatedAt.UnixMilli(), e.LastActivityAt.UnixMilli(),
+	}
+	_, err = tx.exec(ctx, `INSERT INTO environments (`+environmentColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		append(args, lifecycle(e)...)...)
 	if err != nil {
 		return err
 	}
-	return rememberKey(ctx, tx, e.Owner, key, e.ID)
+	return rememberKey(ctx, tx, e.Owner, key, e.ID, e.CreatedAt)
+}
+
+// lifecycle gives the columns idle_ms and those of the archive.
+func lifecycle(e core.EnvironmentRecord) []any {
+	columns := make([]any, 5)
+	if e.Idle != nil {
+		columns[0] = e.Idle.Milliseconds()
+	}
+	if a := e.Archive; a != nil {
+		copy(columns[1:], []any{a.At.UnixMilli(), a.Bytes, a.Content.Bytes, a.Content.Files})
+	}
+	return columns
 }
 
 // Environment gives one record of the owner.
@@ -108,21 +117,30 @@ func selectEnvironments(o core.Owner, f core.ListEnvironmentsInput) selection {
 	return sel
 }
 
-// CountEnvironments counts as CreateEnvironment does.
-func (s *Store) CountEnvironments(ctx context.Context, o core.Owner) (core.EnvironmentCount, error) {
-	perAccount, perProfile, err := countEnvironments(ctx, s.reads, o)
-	return core.EnvironmentCount{PerAccount: perAccount, PerProfile: perProfile}, failed("count the environments", err)
+// UpdateEnvironment writes what change made of the name, labels, state, limits, idle
+// time and archive, and moves the last activity forward. What else it changes is not
+// kept. It is a mistake of its caller's to let it come to count against another quota,
+// which is TurnEnvironment's.
+func (s *Store) UpdateEnvironment(ctx context.Context, o core.Owner, id string, change func(*core.EnvironmentRecord) error) (core.EnvironmentRecord, error) {
+	return s.changeEnvironment(ctx, o, id, change, func(_ context.Context, _ *statements, joins standing) error {
+		if joins != (standing{}) {
+			return errors.New("it would count against a quota that was not given")
+		}
+		return nil
+	})
 }
 
-func countEnvironments(ctx context.Context, q *statements, o core.Owner) (perAccount, perProfile int, err error) {
-	err = q.row(ctx, `SELECT count(*), count(*) FILTER (WHERE profile = ?) FROM environments WHERE account = ?`,
-		o.Profile, o.Account).Scan(&perAccount, &perProfile)
-	return perAccount, perProfile, err
+// TurnEnvironment is UpdateEnvironment under quotas.
+func (s *Store) TurnEnvironment(ctx context.Context, o core.Owner, id string, q core.EnvironmentQuota, change func(*core.EnvironmentRecord) error) (core.EnvironmentRecord, error) {
+	return s.changeEnvironment(ctx, o, id, change, func(ctx context.Context, tx *statements, joins standing) error {
+		return checkEnvironments(ctx, tx, o, joins, q)
+	})
 }
 
-// UpdateEnvironment writes what change made of the name, labels, state, limits
-// and last activity. What else it changes is not kept.
-func (s *Store) UpdateEnvironment(ctx context.Context, o core.Owner, id string, change func(*core.EnvironmentRecord) error) (updated core.EnvironmentRecord, err error) {
+// changeEnvironment changes a record, if may says that it can join those of a standing.
+func (s *Store) changeEnvironment(ctx context.Context, o core.Owner, id string, change func(*core.EnvironmentRecord) error,
+	may func(context.Context, *statements, standing) error,
+) (updated core.EnvironmentRecord, err error) {
 	leave := int64(leaveAll)
 	leaving := func() int64 { return leave }
 	err = s.writeLeaving(ctx, s.durable, leaving, "update the environment", func(ctx context.Context, tx *statements) error {
@@ -130,15 +148,21 @@ func (s *Store) UpdateEnvironment(ctx context.Context, o core.Owner, id string, 
 		if err != nil {
 			return err
 		}
-		before := e.State
+		before, counted := e.State, countedAs(e)
 		if err := change(&e); err != nil {
 			return err
 		}
 		if before != core.StateActive || e.State != core.StateActive {
-			leave = leaveNone // it is being emptied or deleted
+			leave = leaveNone // it is being emptied, archived or deleted
 		}
-		err = tx.execOne(ctx, `UPDATE environments SET name = ?, labels = ?, state = ?, limits = ?, last_activity_ms = ? WHERE id = ?`,
-			e.Name, toJSON(e.Labels), e.State, toJSON(e.Limits), e.LastActivityAt.UnixMilli(), id)
+		if err := may(ctx, tx, countedAs(e).joins(counted)); err != nil {
+			return err
+		}
+		args := []any{e.Name, toJSON(e.Labels), e.State, toJSON(e.Limits), e.LastActivityAt.UnixMilli()}
+		err = tx.execOne(ctx, `UPDATE environments SET name = ?, labels = ?, state = ?, limits = ?,
+			last_activity_ms = max(last_activity_ms, ?), idle_ms = ?,
+			archived_ms = ?, archive_bytes = ?, archive_content_bytes = ?, archive_content_files = ? WHERE id = ?`,
+			append(append(args, lifecycle(e)...), id)...)
 		if err != nil {
 			return err
 		}
@@ -207,12 +231,24 @@ func scanEnvironment(row scanner, more ...any) (core.EnvironmentRecord, error) {
 	var e core.EnvironmentRecord
 	var labels, limits []byte
 	var created, active int64
-	columns := []any{&e.ID, &e.Owner.Account, &e.Owner.Profile, &e.Name, &labels, &e.State, &limits, &e.HostUID, &created, &active}
+	var idle, archived, bytes, contentBytes, contentFiles sql.NullInt64
+	columns := []any{
+		&e.ID, &e.Owner.Account, &e.Owner.Profile, &e.Name, &labels, &e.State, &limits, &e.HostUID, &created, &active,
+		&idle, &archived, &bytes, &contentBytes, &contentFiles,
+	}
 	err := row.Scan(append(columns, more...)...)
 	if err != nil {
 		return core.EnvironmentRecord{}, err
 	}
 	e.CreatedAt, e.LastActivityAt = fromMS(created), fromMS(active)
+	if idle.Valid {
+		time := time.Duration(idle.Int64) * time.Millisecond
+		e.Idle = &time
+	}
+	if archived.Valid {
+		content := core.DiskUse{Bytes: contentBytes.Int64, Files: contentFiles.Int64}
+		e.Archive = &core.Archive{At: fromMS(archived.Int64), Bytes: bytes.Int64, Content: content}
+	}
 	err = errors.Join(json.Unmarshal(labels, &e.Labels), json.Unmarshal(limits, &e.Limits))
 	return e, err
 }

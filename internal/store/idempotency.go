@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"envapi/core"
 )
@@ -30,13 +31,14 @@ func madeUnder(ctx context.Context, tx *statements, o core.Owner, key core.Idemp
 	return id, nil
 }
 
-// rememberKey notes, in the transaction that makes it, what is made under key.
-func rememberKey(ctx context.Context, tx *statements, o core.Owner, key core.Idempotency, id string) error {
+// rememberKey notes, in the transaction that makes it, what is made under key, and
+// when.
+func rememberKey(ctx context.Context, tx *statements, o core.Owner, key core.Idempotency, id string, at time.Time) error {
 	if key.Key == "" {
 		return nil
 	}
-	_, err := tx.exec(ctx, `INSERT INTO idempotency (account, profile, operation, key, fingerprint, resource_id)
-		VALUES (?, ?, ?, ?, ?, ?)`, o.Account, o.Profile, key.Operation, key.Key, key.Fingerprint, id)
+	_, err := tx.exec(ctx, `INSERT INTO idempotency (account, profile, operation, key, fingerprint, resource_id, created_ms)
+		VALUES (?, ?, ?, ?, ?, ?, ?)`, o.Account, o.Profile, key.Operation, key.Key, key.Fingerprint, id, at.UnixMilli())
 	return err
 }
 

@@ -126,7 +126,7 @@ func TestOpenRefuses(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-		}, "its schema has version 99 and this envapi knows only those up to 3"},
+		}, "its schema has version 99 and this envapi knows only those up to 4"},
 		{"a folder in its place", func(t *testing.T, path string) {
 			if err := os.Mkdir(path, 0o700); err != nil {
 				t.Fatal(err)

@@ -14,37 +14,64 @@ const selectShell = `SELECT ` + shellColumns + ` FROM shells WHERE id = ? AND ac
 
 // CreateShell counts and inserts in one transaction. The new shell is open,
 // whatever sh says of its end.
-func (s *Store) CreateShell(ctx context.Context, sh core.ShellRecord, limit int, _ core.Idempotency) (made core.ShellRecord, env core.EnvironmentRecord, existed bool, err error) {
+func (s *Store) CreateShell(ctx context.Context, sh core.ShellRecord, limit int, key core.Idempotency) (made core.ShellRecord, env core.EnvironmentRecord, existed bool, err error) {
 	err = s.write(ctx, s.quick, "create the shell", func(ctx context.Context, tx *statements) error {
-		if env, err = activeEnvironment(ctx, tx, sh.Owner, sh.EnvironmentID); err != nil {
-			return err
-		}
-		if own := env.Limits.Shells; own != nil {
-			limit = min(limit, *own)
-		}
-		open, err := countShells(ctx, tx, env.ID)
+		id, err := madeUnder(ctx, tx, sh.Owner, key)
 		if err != nil {
 			return err
 		}
-		if err := checkQuota("shells", "shells open in this environment", "close one with close_shell", limit, open); err != nil {
+		if existed = id != ""; existed {
+			made, err = readShell(ctx, tx, sh.Owner, id)
 			return err
 		}
-		at := sh.OpenedAt.UnixMilli()
-		_, err = tx.exec(ctx, `INSERT INTO shells
-			(id, environment_id, account, profile, name, kind, cols, rows, cwd, opened_ms, last_activity_ms, state)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')`,
-			sh.ID, sh.EnvironmentID, sh.Owner.Account, sh.Owner.Profile, sh.Name, sh.Kind, sh.Cols, sh.Rows, sh.Cwd, at, at)
-		if err != nil {
+		if env, err = insertShell(ctx, tx, sh, limit, key); err != nil {
 			return err
 		}
-		return touch(ctx, tx, env.ID, "", sh.OpenedAt)
+		made, err = readShell(ctx, tx, sh.Owner, sh.ID)
+		return err
 	})
-	return sh, env, false, err
+	if err != nil {
+		return core.ShellRecord{}, core.EnvironmentRecord{}, false, err
+	}
+	return made, env, existed, nil
 }
 
-// DropShell removes a shell that could not be opened.
+// insertShell gives the environment that the shell is in.
+func insertShell(ctx context.Context, tx *statements, sh core.ShellRecord, limit int, key core.Idempotency) (core.EnvironmentRecord, error) {
+	env, err := activeEnvironment(ctx, tx, sh.Owner, sh.EnvironmentID)
+	if err != nil {
+		return env, err
+	}
+	if own := env.Limits.Shells; own != nil {
+		limit = min(limit, *own)
+	}
+	open, err := countShells(ctx, tx, env.ID)
+	if err != nil {
+		return env, err
+	}
+	if err := checkQuota("shells", "shells open in this environment", "close one with close_shell", limit, open); err != nil {
+		return env, err
+	}
+	at := sh.OpenedAt.UnixMilli()
+	_, err = tx.exec(ctx, `INSERT INTO shells
+		(id, environment_id, account, profile, name, kind, cols, rows, cwd, opened_ms, last_activity_ms, state)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')`,
+		sh.ID, sh.EnvironmentID, sh.Owner.Account, sh.Owner.Profile, sh.Name, sh.Kind, sh.Cols, sh.Rows, sh.Cwd, at, at)
+	if err != nil {
+		return env, err
+	}
+	if err := touch(ctx, tx, env.ID, "", sh.OpenedAt); err != nil {
+		return env, err
+	}
+	return env, rememberKey(ctx, tx, sh.Owner, key, sh.ID, sh.OpenedAt)
+}
+
+// DropShell removes a shell that could not be opened, and its key.
 func (s *Store) DropShell(ctx context.Context, id string) error {
 	return s.writeFreeing(ctx, s.quick, "drop the shell", func(ctx context.Context, tx *statements) error {
+		if err := dropKey(ctx, tx, id); err != nil {
+			return err
+		}
 		_, err := tx.exec(ctx, `DELETE FROM shells WHERE id = ?`, id)
 		return err
 	})
@@ -111,8 +138,12 @@ func touch(ctx context.Context, tx *statements, environmentID, shellID string, a
 
 // Shell gives one record of the owner.
 func (s *Store) Shell(ctx context.Context, o core.Owner, id string) (core.ShellRecord, error) {
-	sh, err := scanShell(s.reads.row(ctx, selectShell, id, o.Account, o.Profile))
+	sh, err := readShell(ctx, s.reads, o, id)
 	return sh, failed("read the shell", err)
+}
+
+func readShell(ctx context.Context, q *statements, o core.Owner, id string) (core.ShellRecord, error) {
+	return scanShell(q.row(ctx, selectShell, id, o.Account, o.Profile))
 }
 
 // ListShells gives a page of the owner's records, newest first, as

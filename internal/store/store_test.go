@@ -25,7 +25,7 @@ var (
 	alice2 = core.Owner{Account: "alice", Profile: "other"}
 	bob    = core.Owner{Account: "bob", Profile: "default"}
 
-	plenty = core.EnvironmentQuota{PerAccount: 1 << 20, PerProfile: 1 << 20}
+	plenty = core.EnvironmentQuota{PerAccount: 1 << 20, PerProfile: 1 << 20, Archived: 1 << 20}
 	noUIDs = core.UIDRange{}
 	noKey  = core.Idempotency{}
 
