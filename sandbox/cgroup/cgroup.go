@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -51,10 +51,11 @@ type Parent struct {
 	hierarchies []*hierarchy // the first one is entered first
 	missing     map[Control]string
 
-	mu     sync.Mutex
-	closed bool
-	made   int      // numbers that were given to groups
-	idle   []*Group // of boxes that are gone
+	mu       sync.Mutex
+	closed   bool
+	made     int                 // numbers that were given to accounts
+	accounts map[string]*account // that have boxes
+	idle     []*Group            // of boxes that are gone, the longest first
 }
 
 // Open finds what this host lets the service have, and removes with all their
@@ -63,7 +64,7 @@ type Parent struct {
 func Open(o Options) *Parent { return open(o, hostSystem) }
 
 func open(o Options, s system) *Parent {
-	p := &Parent{options: o, system: s, missing: map[Control]string{}}
+	p := &Parent{options: o, system: s, missing: map[Control]string{}, accounts: map[string]*account{}}
 	p.find()
 	for _, h := range p.hierarchies {
 		if err := h.clear(); err != nil {
@@ -86,39 +87,37 @@ func (p *Parent) Holds(c Control) (how string, ok bool) {
 	return p.missing[c], false
 }
 
-// Take gives a group with these limits for a box.
-func (p *Parent) Take(l sandbox.Limits) (*Group, error) {
+// Take gives a group with these limits for a box of an account. A box of no account
+// weighs as much as all of one.
+func (p *Parent) Take(account string, l sandbox.Limits) (*Group, error) {
 	if p == nil || len(p.hierarchies) == 0 {
 		return nil, nil //nolint:nilnil // a nil Group is one that bounds nothing
 	}
-	if g := p.reuse(); g != nil {
-		err := p.limit(g.name, l)
+	a, again := p.enter(account)
+	if again != nil {
+		err := p.limit(again.name, l)
 		if err == nil {
-			return g, nil
+			return again, nil
 		}
 		p.options.Log.Warn("a cgroup cannot be used again", "cause", err)
-		p.discard(g)
+		p.discard(again)
 	}
-	return p.create(l)
+	g, err := p.create(a, l)
+	if err != nil {
+		p.leave(a)
+	}
+	return g, err
 }
 
-func (p *Parent) reuse() *Group {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.idle) == 0 {
-		return nil
+func (p *Parent) create(a *account, l sandbox.Limits) (*Group, error) {
+	if err := p.make(a); err != nil {
+		return nil, fmt.Errorf("cannot make the cgroup of an account: %w", err)
 	}
-	g := p.idle[len(p.idle)-1]
-	p.idle = p.idle[:len(p.idle)-1]
-	return g
-}
-
-func (p *Parent) create(l sandbox.Limits) (*Group, error) {
-	name, err := p.number()
+	name, err := p.number(&a.made, filepath.Join(a.name, "b"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the cgroup of a box: %w", err)
 	}
-	g := &Group{parent: p, name: name, taken: map[*cell]struct{}{}}
+	g := &Group{parent: p, account: a, name: name, taken: map[*cell]struct{}{}}
 	if err = p.delegate(name); err == nil {
 		err = p.limit(name, l)
 	}
@@ -127,33 +126,6 @@ func (p *Parent) create(l sandbox.Limits) (*Group, error) {
 		return nil, fmt.Errorf("cannot limit the cgroup of a box: %w", err)
 	}
 	return g, nil
-}
-
-// number makes the folders of a group under the next number that is free: one
-// with processes that do not die may be left from an earlier run.
-func (p *Parent) number() (string, error) {
-	for {
-		p.mu.Lock()
-		name := "b" + strconv.Itoa(p.made)
-		p.made++
-		p.mu.Unlock()
-		made, err := p.makeFolders(name)
-		if err != nil || made {
-			return name, err
-		}
-	}
-}
-
-// keep takes the group of a box that is gone for the next one, unless there are
-// enough.
-func (p *Parent) keep(g *Group) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || len(p.idle) >= maxIdle {
-		return false
-	}
-	p.idle = append(p.idle, g)
-	return true
 }
 
 // Close removes every group. Boxes that are still there are killed.

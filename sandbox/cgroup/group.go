@@ -17,8 +17,9 @@ const (
 
 // Group bounds a box. A nil Group bounds nothing.
 type Group struct {
-	parent *Parent
-	name   string
+	parent  *Parent
+	account *account
+	name    string
 
 	mu      sync.Mutex
 	closed  bool
@@ -125,7 +126,7 @@ func (g *Group) Release() {
 	if !g.end() {
 		return
 	}
-	next := &Group{parent: g.parent, name: g.name, made: g.made, free: append(g.free, g.leaving...), taken: map[*cell]struct{}{}}
+	next := &Group{parent: g.parent, account: g.account, name: g.name, made: g.made, free: append(g.free, g.leaving...), taken: map[*cell]struct{}{}}
 	err := g.parent.hierarchies[0].empty(filepath.Join(g.parent.hierarchies[0].dir, g.name))
 	for c := range g.taken { // of starts that the end of the box has overtaken
 		g.parent.removeCell(c)
@@ -141,8 +142,9 @@ func (g *Group) Release() {
 	if err != nil {
 		g.parent.options.Log.Warn("a cgroup is left behind", "cause", err)
 		next.close()
-	} else if !g.parent.keep(next) {
-		g.parent.discard(next)
+		g.parent.leave(g.account)
+	} else {
+		g.parent.keep(next)
 	}
 }
 
@@ -167,8 +169,13 @@ func (g *Group) close() {
 // discard removes a group that no box has.
 func (p *Parent) discard(g *Group) {
 	g.close()
+	p.destroy(g.name)
+}
+
+// destroy removes a group in every hierarchy.
+func (p *Parent) destroy(name string) {
 	for _, h := range p.hierarchies {
-		if err := h.destroy(filepath.Join(h.dir, g.name)); err != nil {
+		if err := h.destroy(filepath.Join(h.dir, name)); err != nil {
 			p.options.Log.Warn("a cgroup is left behind", "cause", err)
 		}
 	}

@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 
 // serve starts a process in a slot, says its pid, and is killed.
 func serve(name string) error {
-	p := cgroup.Open(cgroup.Options{Name: name, Log: slog.New(slog.DiscardHandler)})
-	g, err := p.Take(sandbox.Limits{Processes: 8, MemoryBytes: 64 << 20})
+	p := cgroup.Open(cgroup.Options{Name: name, Log: discard})
+	g, err := p.Take("alice", sandbox.Limits{Processes: 8, MemoryBytes: 64 << 20})
 	if err != nil || g == nil {
 		return fmt.Errorf("no group: %v", err) //nolint:errorlint // for a person
 	}
@@ -59,8 +59,11 @@ func serve(name string) error {
 }
 
 // start starts a process that writes itself into the files, and says when it has.
-func start(files []*os.File) (*exec.Cmd, error) {
-	c := exec.Command("sh", "-c", `for i in "$@"; do eval "printf 0 >&$i" || exit 1; done; echo in; exec sleep 600 >&-`, "sh")
+func start(files []*os.File) (*exec.Cmd, error) { return startDoing(files, "exec sleep 600 >&-") }
+
+// startDoing is start for a process that then does something else than to sleep.
+func startDoing(files []*os.File, script string) (*exec.Cmd, error) {
+	c := exec.Command("sh", "-c", `for i in "$@"; do eval "printf 0 >&$i" || exit 1; done; echo in; `+script, "sh")
 	for i := range files {
 		c.Args = append(c.Args, strconv.Itoa(3+i))
 	}
@@ -76,6 +79,18 @@ func start(files []*os.File) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("it said %q: %w", line, err)
 	}
 	return c, nil
+}
+
+var discard = slog.New(slog.DiscardHandler)
+
+// needs ends a test where this host does not give it a control.
+func needs(t *testing.T, p *cgroup.Parent, controls ...cgroup.Control) {
+	t.Helper()
+	for _, c := range controls {
+		if why, ok := p.Holds(c); !ok {
+			require.Feature(t, "cgroup", fmt.Sprintf("%s: %s", c, why))
+		}
+	}
 }
 
 func startIn(t *testing.T, procs string) int {
@@ -110,23 +125,19 @@ func awaitGone(t *testing.T, pid int) {
 
 func TestWhatAKilledServiceLeftIsSwept(t *testing.T) {
 	name := fmt.Sprintf("envapi-test-%d-sweep", os.Getpid())
-	probe := cgroup.Open(cgroup.Options{Name: name, Log: slog.New(slog.DiscardHandler)})
-	for _, c := range []cgroup.Control{cgroup.Memory, cgroup.Processes} {
-		if why, ok := probe.Holds(c); !ok {
-			require.Feature(t, "cgroup", why)
-		}
-	}
+	probe := cgroup.Open(cgroup.Options{Name: name, Log: discard})
+	needs(t, probe, cgroup.Memory, cgroup.Processes)
 	if err := probe.Close(); err != nil {
 		t.Fatal(err)
 	}
-	other := cgroup.Open(cgroup.Options{Name: name + "0", Log: slog.New(slog.DiscardHandler)})
+	other := cgroup.Open(cgroup.Options{Name: name + "0", Log: discard})
 	defer other.Close()
-	if _, err := other.Take(sandbox.Limits{}); err != nil {
+	if _, err := other.Take("alice", sandbox.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	sleeper := killedService(t, name)
 
-	again := cgroup.Open(cgroup.Options{Name: name, Log: slog.New(slog.DiscardHandler)})
+	again := cgroup.Open(cgroup.Options{Name: name, Log: discard})
 	awaitGone(t, sleeper)
 	if left := groupsOf(t, name); len(left) > 0 {
 		t.Errorf("groups are left: %q", left)

@@ -44,13 +44,13 @@ func TestTheCountOfProcessesBeginsAnew(t *testing.T) {
 		cell string
 		peak string // below it
 	}{
-		"v1":            {newFake(t, "/", "cgroup cgroup rw,pids", "4:pids:/\n", only), "envapi-x/b0/c0", "/pids.peak"},
-		"v2":            {newFakeV2(t, "own", "memory pids"), "own/envapi-x/b0/c0", "/tasks/pids.peak"},
-		"v2, pids only": {newFakeV2(t, "own", "pids"), "own/envapi-x/b0/c0", "/tasks/pids.peak"},
+		"v1":            {newFake(t, "/", "cgroup cgroup rw,pids", "4:pids:/\n", only), "envapi-x/a0/b0/c0", "/pids.peak"},
+		"v2":            {newFakeV2(t, "own", "memory pids"), "own/envapi-x/a0/b0/c0", "/tasks/pids.peak"},
+		"v2, pids only": {newFakeV2(t, "own", "pids"), "own/envapi-x/a0/b0/c0", "/tasks/pids.peak"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.fake
-			g, err := f.open().Take(sandbox.Limits{})
+			g, err := f.open().Take("alice", sandbox.Limits{})
 			f.must(err)
 			for range 3 {
 				if got := f.use(g, c.cell+c.peak, "5"); got != "5 processes" {
@@ -74,13 +74,13 @@ func TestTheCountOfProcessesBeginsAnew(t *testing.T) {
 func TestAGroupIsGivenBackWhenNothingIsMadeForItAnyMore(t *testing.T) {
 	f := newFakeV2(t, "own", "memory pids")
 	cells := func() []string {
-		all, err := filepath.Glob(f.path("own/envapi-x/b0/c[0-9]*"))
+		all, err := filepath.Glob(f.path("own/envapi-x/a0/b0/c[0-9]*"))
 		f.must(err)
 		return all
 	}
 	parent := f.open()
 	for range 100 {
-		g, err := parent.Take(sandbox.Limits{})
+		g, err := parent.Take("alice", sandbox.Limits{})
 		f.must(err)
 		slot, err := g.Acquire()
 		f.must(err)
@@ -89,7 +89,7 @@ func TestAGroupIsGivenBackWhenNothingIsMadeForItAnyMore(t *testing.T) {
 		}
 		slot.Release() // it is made anew
 		g.Release()
-		g, err = parent.Take(sandbox.Limits{})
+		g, err = parent.Take("alice", sandbox.Limits{})
 		f.must(err)
 		if there, free := cells(), cgroup.Free(g); len(there) != free {
 			t.Fatalf("of %v only %d are known", there, free)
@@ -100,17 +100,17 @@ func TestAGroupIsGivenBackWhenNothingIsMadeForItAnyMore(t *testing.T) {
 
 func TestV2WhatIsEnteredIsWhereProcessesAreCounted(t *testing.T) {
 	f := newFakeV2(t, "own", "memory pids")
-	g, err := f.open().Take(sandbox.Limits{})
+	g, err := f.open().Take("alice", sandbox.Limits{})
 	f.must(err)
 	slot, err := g.Acquire()
 	f.must(err)
-	f.expect(map[string]string{"own/envapi-x/b0/c0/cgroup.subtree_control": "+pids"})
-	f.set(f.path("own/envapi-x/b0/c0/tasks/cgroup.procs"), "999999999\n")
+	f.expect(map[string]string{"own/envapi-x/a0/b0/c0/cgroup.subtree_control": "+pids"})
+	f.set(f.path("own/envapi-x/a0/b0/c0/tasks/cgroup.procs"), "999999999\n")
 	slot.Release()
 	if _, err = g.Acquire(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(f.folders("own/envapi-x/b0")); n != 2 {
+	if n := len(f.folders("own/envapi-x/a0/b0")); n != 2 {
 		t.Errorf("the slot of a process that lives was given away: there are %d", n)
 	}
 }
@@ -119,12 +119,12 @@ func TestV2WhatIsEnteredIsWhereProcessesAreCounted(t *testing.T) {
 // group would live on in the kernel.
 func TestV1ACountThatCannotBeginAnew(t *testing.T) {
 	f := newFake(t, "/", "cgroup cgroup rw,memory,pids", "4:memory,pids:/\n", filesV1)
-	g, err := f.open().Take(sandbox.Limits{})
+	g, err := f.open().Take("alice", sandbox.Limits{})
 	f.must(err)
 	for _, c := range []struct{ most, want string }{
 		{"1", "1 processes"}, {"5", "5 processes"}, {"5", "no processes"}, {"6", "6 processes"},
 	} {
-		if got := f.use(g, "envapi-x/b0/c0/pids.peak", c.most); got != c.want {
+		if got := f.use(g, "envapi-x/a0/b0/c0/pids.peak", c.most); got != c.want {
 			t.Errorf("the most ever are %s: got %s, want %s", c.most, got, c.want)
 		}
 	}
@@ -135,14 +135,14 @@ func TestWithoutAPeakNoProcessesAreTold(t *testing.T) {
 	delete(files, "pids.peak")
 	f := newFakeV2(t, "own", "memory pids")
 	f.files = files
-	g, err := f.open().Take(sandbox.Limits{})
+	g, err := f.open().Take("alice", sandbox.Limits{})
 	f.must(err)
 	slot, err := g.Acquire()
 	f.must(err)
 	if got := inWords(slot.Used()); got != "0s, no bytes, no processes" {
 		t.Errorf("got %s", got)
 	}
-	if _, err := os.Stat(f.path("own/envapi-x/b0/c0/tasks")); err == nil {
+	if _, err := os.Stat(f.path("own/envapi-x/a0/b0/c0/tasks")); err == nil {
 		t.Error("a group is made for nothing")
 	}
 }
@@ -150,23 +150,23 @@ func TestWithoutAPeakNoProcessesAreTold(t *testing.T) {
 // TestASlotWhoseCountCannotBeMadeAnewIsGivenUp: nobody could enter it.
 func TestASlotWhoseCountCannotBeMadeAnewIsGivenUp(t *testing.T) {
 	f := newFakeV2(t, "own", "memory pids")
-	g, err := f.open().Take(sandbox.Limits{})
+	g, err := f.open().Take("alice", sandbox.Limits{})
 	f.must(err)
 	slot, err := g.Acquire()
 	f.must(err)
-	f.set(f.path("own/envapi-x/b0/c0/tasks/pids.peak"), "2\n")
+	f.set(f.path("own/envapi-x/a0/b0/c0/tasks/pids.peak"), "2\n")
 	f.failing["tasks"] = errors.New("no more of them")
 	slot.Release()
-	await(t, "it is removed", func() bool { return len(f.folders("own/envapi-x/b0")) == 0 })
+	await(t, "it is removed", func() bool { return len(f.folders("own/envapi-x/a0/b0")) == 0 })
 }
 
 func TestMarksTellTheCommandsOfAShellApart(t *testing.T) {
 	f := newFakeV2(t, "own", "memory pids")
-	g, err := f.open().Take(sandbox.Limits{})
+	g, err := f.open().Take("alice", sandbox.Limits{})
 	f.must(err)
 	slot, err := g.Acquire()
 	f.must(err)
-	cell := f.path("own/envapi-x/b0/c0")
+	cell := f.path("own/envapi-x/a0/b0/c0")
 	f.set(cell+"/cpu.stat", "usage_usec 1000\n")
 	f.set(cell+"/memory.peak", "7000\n")
 	f.set(cell+"/memory.current", "3000\n")

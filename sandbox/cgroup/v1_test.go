@@ -3,6 +3,7 @@ package cgroup_test
 import (
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,14 +21,14 @@ func TestV1OfAContainer(t *testing.T) {
 	if got := holds(p); got != "memory: cgroup v1, pids: cgroup v1, cpu: cgroup v1, cpuacct: cgroup v1" {
 		t.Fatalf("got %q: %v", got, p)
 	}
-	g, err := p.Take(sandbox.Limits{Processes: 7, MemoryBytes: 1 << 20, CPUPercent: 50})
+	g, err := p.Take("alice", sandbox.Limits{Processes: 7, MemoryBytes: 1 << 20, CPUPercent: 50})
 	f.must(err)
 	f.expect(map[string]string{
-		"unit/envapi-x/memory.use_hierarchy":     "1",
-		"unit/envapi-x/cpu.shares":               strconv.Itoa(2048 * runtime.NumCPU()),
-		"unit/envapi-x/b0/memory.limit_in_bytes": "1048576",
-		"unit/envapi-x/b0/pids.max":              "7",
-		"unit/envapi-x/b0/cpu.cfs_quota_us":      "50000",
+		"unit/envapi-x/memory.use_hierarchy":        "1",
+		"unit/envapi-x/cpu.shares":                  strconv.Itoa(2048 * runtime.NumCPU()),
+		"unit/envapi-x/a0/b0/memory.limit_in_bytes": "1048576",
+		"unit/envapi-x/a0/b0/pids.max":              "7",
+		"unit/envapi-x/a0/b0/cpu.cfs_quota_us":      "50000",
 	})
 	slot, err := g.Acquire()
 	f.must(err)
@@ -59,7 +60,7 @@ func TestTheIdleAreBounded(t *testing.T) {
 	p := f.open()
 	var groups []*cgroup.Group
 	for range cgroup.MaxIdle + 3 {
-		g, err := p.Take(sandbox.Limits{})
+		g, err := p.Take("alice", sandbox.Limits{})
 		f.must(err)
 		groups = append(groups, g)
 	}
@@ -73,17 +74,17 @@ func TestTheIdleAreBounded(t *testing.T) {
 		s.Release()
 		s.Release() // which is the same as once
 	}
-	if n := len(f.folders("envapi-x/b0")); n != cgroup.MaxFree {
+	if n := len(f.folders("envapi-x/a0/b0")); n != cgroup.MaxFree {
 		t.Errorf("a box keeps %d slots", n)
 	}
-	for _, g := range groups {
+	for _, g := range slices.Backward(groups) {
 		g.Release()
 		g.Release()
 	}
-	if n := len(f.folders("envapi-x")); n != cgroup.MaxIdle {
+	if n := len(f.folders("envapi-x/a0")); n != cgroup.MaxIdle {
 		t.Errorf("%d groups are kept", n)
 	}
-	if n := len(f.folders("envapi-x/b0")); n != cgroup.MaxKept {
+	if n := len(f.folders("envapi-x/a0/b0")); n != cgroup.MaxKept {
 		t.Errorf("a group without a box keeps %d slots", n)
 	}
 	if s, err := groups[0].Acquire(); err != sandbox.ErrBoxClosed { //nolint:errorlint // exactly this one
@@ -93,21 +94,21 @@ func TestTheIdleAreBounded(t *testing.T) {
 
 func TestASlotIsUsedAgainOnlyWhenItIsEmpty(t *testing.T) {
 	f := newFake(t, "/", "cgroup cgroup rw,memory", "4:memory:/\n", filesV1)
-	g, err := f.open().Take(sandbox.Limits{})
+	g, err := f.open().Take("alice", sandbox.Limits{})
 	f.must(err)
 	first, err := g.Acquire()
 	f.must(err)
-	f.set(f.path("envapi-x/b0/c0/cgroup.procs"), "999999999\n")
+	f.set(f.path("envapi-x/a0/b0/c0/cgroup.procs"), "999999999\n")
 	first.Release()
 	_, err = g.Acquire()
 	f.must(err)
-	if n := len(f.folders("envapi-x/b0")); n != 2 {
+	if n := len(f.folders("envapi-x/a0/b0")); n != 2 {
 		t.Fatalf("the slot of a process that lives was given away: there are %d", n)
 	}
-	f.set(f.path("envapi-x/b0/c0/cgroup.procs"), "")
+	f.set(f.path("envapi-x/a0/b0/c0/cgroup.procs"), "")
 	_, err = g.Acquire()
 	f.must(err)
-	if n := len(f.folders("envapi-x/b0")); n != 2 {
+	if n := len(f.folders("envapi-x/a0/b0")); n != 2 {
 		t.Errorf("an empty slot was not used again: there are %d", n)
 	}
 }

@@ -18,22 +18,22 @@ func TestV2BoxesGetTheirLimits(t *testing.T) {
 	if got := holds(p); got != "memory: cgroup v2, pids: cgroup v2, cpu: cgroup v2, cpuacct: cgroup v2" {
 		t.Fatalf("got %q", got)
 	}
-	g, err := p.Take(sandbox.Limits{Processes: 7, MemoryBytes: 1 << 20, CPUPercent: 150})
+	g, err := p.Take("alice", sandbox.Limits{Processes: 7, MemoryBytes: 1 << 20, CPUPercent: 150})
 	f.must(err)
 	f.expect(map[string]string{
-		"own/cgroup.subtree_control":             "+cpu +memory +pids",
-		"own/envapi-x/cgroup.subtree_control":    "+cpu +memory +pids",
-		"own/envapi-x/b0/cgroup.subtree_control": "+cpu +memory +pids",
-		"own/envapi-x/b0/memory.max":             "1048576",
-		"own/envapi-x/b0/memory.swap.max":        "0",
-		"own/envapi-x/b0/pids.max":               "7",
-		"own/envapi-x/b0/cpu.max":                "150000 100000",
+		"own/cgroup.subtree_control":                "+cpu +memory +pids",
+		"own/envapi-x/cgroup.subtree_control":       "+cpu +memory +pids",
+		"own/envapi-x/a0/b0/cgroup.subtree_control": "+cpu +memory +pids",
+		"own/envapi-x/a0/b0/memory.max":             "1048576",
+		"own/envapi-x/a0/b0/memory.swap.max":        "0",
+		"own/envapi-x/a0/b0/pids.max":               "7",
+		"own/envapi-x/a0/b0/cpu.max":                "150000 100000",
 	})
 	g.Release()
-	_, err = p.Take(sandbox.Limits{})
+	_, err = p.Take("alice", sandbox.Limits{})
 	f.must(err)
 	f.expect(map[string]string{
-		"own/envapi-x/b0/memory.max": "max", "own/envapi-x/b0/pids.max": "max", "own/envapi-x/b0/cpu.max": "max 100000",
+		"own/envapi-x/a0/b0/memory.max": "max", "own/envapi-x/a0/b0/pids.max": "max", "own/envapi-x/a0/b0/cpu.max": "max 100000",
 	})
 	f.must(p.Close())
 	if _, err := os.Stat(f.path("own/envapi-x")); err == nil {
@@ -43,11 +43,11 @@ func TestV2BoxesGetTheirLimits(t *testing.T) {
 
 func TestV2CountsACommand(t *testing.T) {
 	f := newFakeV2(t, "own", "memory")
-	g, err := f.open().Take(sandbox.Limits{})
+	g, err := f.open().Take("alice", sandbox.Limits{})
 	f.must(err)
 	slot, err := g.Acquire()
 	f.must(err)
-	cell := f.path("own/envapi-x/b0/c0")
+	cell := f.path("own/envapi-x/a0/b0/c0")
 	f.set(cell+"/cpu.stat", "user_usec 1\nusage_usec 2500\n")
 	f.set(cell+"/memory.peak", "4096\n")
 	f.set(cell+"/memory.events.local", "oom 3\noom_kill 1\noom_group_kill 0\n")
@@ -57,15 +57,15 @@ func TestV2CountsACommand(t *testing.T) {
 	slot.Release()
 	next, err := g.Acquire()
 	f.must(err)
-	if _, err := os.Stat(f.path("own/envapi-x/b0/c1")); err == nil {
+	if _, err := os.Stat(f.path("own/envapi-x/a0/b0/c1")); err == nil {
 		t.Error("a slot that is free is not used again")
 	}
 	f.set(cell+"/memory.peak", "0\n") // as the kernel has it after a write
 	if got := inWords(next.Used()); got != "0s, no bytes, no processes" {
 		t.Errorf("the next command is said to have used %s", got)
 	}
-	f.set(f.path("own/envapi-x/b0/memory.current"), "9000\n")
-	f.set(f.path("own/envapi-x/b0/memory.stat"), "anon 1\ninactive_file 1000\n")
+	f.set(f.path("own/envapi-x/a0/b0/memory.current"), "9000\n")
+	f.set(f.path("own/envapi-x/a0/b0/memory.stat"), "anon 1\ninactive_file 1000\n")
 	if got, ok := g.MemoryBytes(); !ok || got != 8000 {
 		t.Errorf("the box uses %d bytes, %v", got, ok)
 	}
@@ -79,7 +79,7 @@ func TestV2PeaksThatCannotBeSetBack(t *testing.T) {
 	}
 	f := newFakeV2(t, "own", "memory")
 	f.readOnly = "memory.peak"
-	g, err := f.open().Take(sandbox.Limits{})
+	g, err := f.open().Take("alice", sandbox.Limits{})
 	f.must(err)
 	for _, c := range []struct {
 		peak string
@@ -87,7 +87,7 @@ func TestV2PeaksThatCannotBeSetBack(t *testing.T) {
 	}{{"5000\n", "0s, 5000 bytes, no processes"}, {"5000\n", "0s, no bytes, no processes"}, {"7000\n", "0s, 7000 bytes, no processes"}} {
 		slot, err := g.Acquire()
 		f.must(err)
-		peak := f.path("own/envapi-x/b0/c0/memory.peak")
+		peak := f.path("own/envapi-x/a0/b0/c0/memory.peak")
 		f.must(os.Chmod(peak, 0o600))
 		f.set(peak, c.peak)
 		f.must(os.Chmod(peak, 0o400))
@@ -135,7 +135,7 @@ func TestV2WithoutItsControllersIsNotUsed(t *testing.T) {
 	if why, ok := p.Holds(cgroup.Memory); ok || !strings.Contains(why, "offers none") {
 		t.Errorf("got %q, %v", why, ok)
 	}
-	if g, err := p.Take(sandbox.Limits{MemoryBytes: 1}); g != nil || err != nil {
+	if g, err := p.Take("alice", sandbox.Limits{MemoryBytes: 1}); g != nil || err != nil {
 		t.Errorf("got %v, %v", g, err)
 	}
 }
@@ -162,10 +162,10 @@ func TestAGroupThatCannotBeLimitedIsNotGiven(t *testing.T) {
 		}
 		return nil
 	}
-	if g, err := p.Take(sandbox.Limits{MemoryBytes: 1 << 20}); g != nil || err == nil {
+	if g, err := p.Take("alice", sandbox.Limits{MemoryBytes: 1 << 20}); g != nil || err == nil {
 		t.Errorf("got %v, %v", g, err)
 	}
-	if _, err := os.Stat(f.path("own/envapi-x/b0")); err == nil {
+	if _, err := os.Stat(f.path("own/envapi-x/a0/b0")); err == nil {
 		t.Error("it is left")
 	}
 }

@@ -68,6 +68,7 @@ func (h *Host) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Box, error)
 		Spool:     h.config.Private,
 		Temporary: tmp,
 		Groups:    h.config.Groups,
+		Account:   spec.Account,
 		Limits:    spec.Limits,
 		Env:       supervisor.Environ(h.config.Path, spec.Workspace, tmp),
 		Log:       h.config.Log,

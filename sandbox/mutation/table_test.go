@@ -162,6 +162,7 @@ func limitMutations() []mutation {
 		{"boxes go first", []edit{{launcher, "	offer(process.Pid)\n", ""}}, "namespace", "Conformance/holds", "goes_first"},
 		{"the processes of a cgroup", []edit{{hierarchy, `settings = append(settings, setting{"pids.max", number(int64(l.Processes), "max"), false})`, ""}}, "namespace", bounds + "/D12_a_fork", "D12_a_fork"},
 		{"the cpu of a cgroup", []edit{{hierarchy, "if l.CPUPercent > 0 {", "if false {"}}, "namespace", bounds + "/cpu", "5% are allowed"},
+		{"accounts have equal shares of the processors", []edit{{"sandbox/cgroup/account.go", "	a := p.accounts[key]\n", "	key = \"\"\n	a := p.accounts[key]\n"}}, "cgroup", "TestAnAccountWithManyBusyBoxes", "one of another"},
 		{"want of memory is told", []edit{{"sandbox/supervisor/status.go", "r.OutOfMemory = used.OutOfMemory", "r.OutOfMemory = false"}}, "namespace", bounds + "/D12_memory", "D12_memory"},
 	}
 }

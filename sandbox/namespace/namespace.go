@@ -77,6 +77,7 @@ func (h *Host) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Box, error)
 		Env:        h.environ(),
 		Spool:      h.config.Private,
 		Groups:     h.config.Groups,
+		Account:    spec.Account,
 		Limits:     spec.Limits,
 		Log:        h.config.Log,
 	})

@@ -114,6 +114,7 @@ func Bounds(t *testing.T, tier Tier, g Groups) {
 		{"want of memory is told of nobody else", outOfMemoryIsOnesOwn},
 		{"D12 a fork bomb", processesAreBounded},
 		{"cpu", cpuIsBounded},
+		{"boxes are weighed with those of their account", accountsAreWeighed},
 		{"a command is counted with all that descends from it", descendantsAreCounted},
 		{"the most processes of a command are counted", processesAreCounted},
 		{"the commands of a shell are counted apart", shellsAreCounted},
@@ -291,9 +292,9 @@ func cgroupsAreUsedAgain(t *testing.T, tier Tier, g Groups) {
 			t.Fatal(err)
 		}
 	}
-	// In four hierarchies at most: the parent, one box, and of commands the one
-	// that runs and those whose last process is just dying.
-	if most > 4*(1+1+8) {
+	// In four hierarchies at most: the parent, one account, one box, and of commands
+	// the one that runs and those whose last process is just dying.
+	if most > 4*(1+1+1+8) {
 		t.Errorf("there were %d cgroups for one command at a time", most)
 	}
 	// Other tests may run beside this one.

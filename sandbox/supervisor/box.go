@@ -44,6 +44,7 @@ type Options struct {
 	Spool      string            // a folder for files without a name
 	Temporary  string            // see sandbox.Box; removed when the box is gone, or was not made
 	Groups     *cgroup.Parent    // where the box gets its cgroup from; nil: it has none
+	Account    string            // whose share of the processors that cgroup has a part of; "": nobody's
 	Limits     sandbox.Limits    // of that cgroup
 	// Killed is called when the init was killed and before the box is said to be
 	// gone, to end what may have outlived it; nil where nothing can.
@@ -92,7 +93,7 @@ func Launch(ctx context.Context, l *Launcher, o Options) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	group, err := o.Groups.Take(o.Limits)
+	group, err := o.Groups.Take(o.Account, o.Limits)
 	if err != nil {
 		i.discard()
 		return nil, err

@@ -119,7 +119,7 @@ func processesControl(ownUID bool, groups *cgroup.Parent) sandbox.Control {
 func cpuControl(groups *cgroup.Parent) sandbox.Control {
 	how, ok := groups.Holds(cgroup.CPU)
 	if ok {
-		how += ": an equal share for every environment, and a quota where it is limited"
+		how += ": an equal share for every account, and of it for each of its environments, and a quota where it is limited"
 	}
 	return sandbox.Control{Name: "cpu", Enforced: ok, Detail: how}
 }

@@ -11,7 +11,7 @@ import (
 func bounded(t *testing.T, groups *cgroup.Parent) sandboxtest.Tier {
 	t.Helper()
 	h := newHostIn(t, landlock.ABI(), groups)
-	return sandboxtest.Tier{Open: h.Open, WorkspacePath: h.WorkspacePath, UID: testUID}
+	return sandboxtest.Tier{Open: h.Open, WorkspacePath: h.WorkspacePath, UID: testUID, OtherUID: otherUID}
 }
 
 func TestBounds(t *testing.T) {

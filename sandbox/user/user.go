@@ -83,6 +83,7 @@ func (h *Host) launch(ctx context.Context, spec sandbox.Spec) (sandbox.Box, erro
 		Spool:     h.config.Private,
 		Temporary: tmp,
 		Groups:    h.config.Groups,
+		Account:   spec.Account,
 		Limits:    spec.Limits,
 		Env:       supervisor.Environ(h.config.Path, spec.Workspace, tmp),
 		Killed:    func() { h.sweep(spec) },
