@@ -183,9 +183,9 @@ type Store interface {
 	// inShell does, and says how many there were; called at start.
 	LoseRunning(ctx context.Context, alone, inShell CommandEnd) (int, error)
 
-	// OldCommands gives commands of all owners that ended before a time, the oldest
-	// first; of one environment where that is named.
-	OldCommands(ctx context.Context, environmentID string, before time.Time, limit int) ([]Remnant, error)
+	// OldCommands gives commands of all owners that ended at a time or later, and before
+	// another one, the oldest first; of one environment where that is named.
+	OldCommands(ctx context.Context, environmentID string, from, before time.Time, limit int) ([]Remnant, error)
 	// RemoveCommands removes records of commands that have ended, and their keys.
 	RemoveCommands(ctx context.Context, ids []string) error
 
@@ -212,6 +212,9 @@ type Store interface {
 	OldShells(ctx context.Context, before time.Time, limit int) ([]Remnant, error)
 	RemoveShells(ctx context.Context, ids []string) error
 
+	// Made gives the id of what was made under a key, or "" where nothing was; for
+	// another fingerprint it fails with `idempotency_mismatch`.
+	Made(ctx context.Context, o Owner, key Idempotency) (id string, err error)
 	// PruneKeys forgets idempotency keys that were first used before a time, at most
 	// limit of them, and says how many there were.
 	PruneKeys(ctx context.Context, before time.Time, limit int) (int, error)
@@ -315,6 +318,9 @@ type OutputLogs interface {
 	// Remove removes the log of a command or shell that has ended. Who reads it finds
 	// an empty one. Removing what is not there is no error.
 	Remove(environmentID, commandID string) error
+	// Trim drops all output of a command that has ended, and says how much of the disk
+	// that frees. How long each stream was stays known: who reads finds it dropped.
+	Trim(environmentID, commandID string) (freed int64, err error)
 	// Bytes gives what the logs of each environment take on disk.
 	Bytes() (map[string]int64, error)
 	Close() error

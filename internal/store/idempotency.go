@@ -9,14 +9,20 @@ import (
 	"envapi/core"
 )
 
+// Made gives the id of what was made under key, or "".
+func (s *Store) Made(ctx context.Context, o core.Owner, key core.Idempotency) (string, error) {
+	id, err := madeUnder(ctx, s.reads, o, key)
+	return id, failed("look for what was made under an idempotency key", err)
+}
+
 // madeUnder gives the id of what was made under key, or "" where nothing was
 // and for the empty key. Another fingerprint is `idempotency_mismatch`.
-func madeUnder(ctx context.Context, tx *statements, o core.Owner, key core.Idempotency) (string, error) {
+func madeUnder(ctx context.Context, q *statements, o core.Owner, key core.Idempotency) (string, error) {
 	if key.Key == "" {
 		return "", nil
 	}
 	var fingerprint, id string
-	err := tx.row(ctx, `SELECT fingerprint, resource_id FROM idempotency
+	err := q.row(ctx, `SELECT fingerprint, resource_id FROM idempotency
 		WHERE account = ? AND profile = ? AND operation = ? AND key = ?`,
 		o.Account, o.Profile, key.Operation, key.Key).Scan(&fingerprint, &id)
 	switch {
