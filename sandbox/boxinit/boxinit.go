@@ -16,6 +16,7 @@
 package boxinit
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
@@ -73,7 +74,10 @@ func run() int {
 
 func newServer() (*server, error) {
 	unix.CloseOnExec(protocol.ControlFD)
-	s := &server{commands: map[uint64]*command{}, pids: map[int]*command{}, born: make(chan struct{}, 1)}
+	s := &server{
+		commands: map[uint64]*command{}, pids: map[int]*command{}, born: make(chan struct{}, 1),
+		waits: map[uint64]context.CancelFunc{}, slow: make(chan struct{}, maxStuck),
+	}
 	if err := unix.Close(protocol.BinaryFD); err != nil {
 		return nil, fmt.Errorf("cannot close the program's descriptor: %w", err)
 	}
@@ -110,7 +114,10 @@ type server struct {
 	mu       sync.Mutex // also orders what is sent: a command's reports stay in turn
 	commands map[uint64]*command
 	pids     map[int]*command // by reaper, and by leader where the reaper was killed
+	noted    map[int]*command // by reaper, also those that have ended, while a list is made; else nil
+	waits    map[uint64]context.CancelFunc
 	sending  sync.Mutex
+	slow     chan struct{} // what may be stuck (patience.go)
 }
 
 // command is one command that has processes.
@@ -121,5 +128,7 @@ type command struct {
 	leader int           // 0 unless the reaper was killed and the leader is left to us
 	gone   chan struct{} // closed when no process is left
 
-	old map[int]uint64 // what was there at the last mark (fresh.go)
+	old   map[int]uint64  // what was there at the last mark (fresh.go)
+	came  map[int]arrival // since when
+	marks uint64          // how many there were, and one
 }

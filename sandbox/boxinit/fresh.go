@@ -24,10 +24,31 @@ func (s *server) mark(request *protocol.Mark) {
 		}
 		answer.Alone = len(old) == 0
 		s.mu.Lock()
-		c.old = old
+		c.remember(old)
 		s.mu.Unlock()
 	}
 	s.send(protocol.Report{Marked: answer})
+}
+
+// arrival is when a process came.
+type arrival struct {
+	birth uint64
+	marks uint64 // see protocol.Entity
+}
+
+// remember notes what there is at a mark, and of what is new since the last one that
+// it came between the two.
+func (c *command) remember(births map[int]uint64) {
+	came := make(map[int]arrival, len(births))
+	for pid, birth := range births {
+		a, known := c.came[pid]
+		if !known || a.birth != birth {
+			a = arrival{birth, c.marks}
+		}
+		came[pid] = a
+	}
+	c.old, c.came = births, came
+	c.marks++
 }
 
 // noProcess is a pid that no process has.

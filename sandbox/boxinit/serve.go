@@ -28,6 +28,15 @@ func (s *server) serve() {
 			go s.mark(request.Mark)
 		case request.Count != nil:
 			s.send(protocol.Report{Counted: s.count(request.Count.Seq)})
+		case request.List != nil:
+			s.startList(request.List, fds)
+			fds = nil
+		case request.Strike != nil:
+			go s.strike(request.Strike)
+		case request.Wait != nil:
+			s.startWait(request.Wait)
+		case request.Cancel != nil:
+			s.cancelWait(request.Cancel.End)
 		default: // a second setup
 			return
 		}

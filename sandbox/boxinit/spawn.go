@@ -31,8 +31,11 @@ func (s *server) spawn(request *protocol.Spawn, fds []int) {
 		s.send(protocol.Report{Refused: &protocol.Refused{ID: request.ID, Errno: errno}})
 		return
 	}
-	c := &command{id: request.ID, plan: p, reaper: pid, gone: make(chan struct{})}
+	c := &command{id: request.ID, plan: p, reaper: pid, gone: make(chan struct{}), marks: 1}
 	s.commands[c.id], s.pids[pid] = c, c
+	if s.noted != nil {
+		s.noted[pid] = c
+	}
 	s.noticeChild()
 }
 

@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"maps"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,8 +19,8 @@ type Fresh struct {
 	Since  uint64         // what began before that is old too, in ticks since the host did
 }
 
-// ticksPerSecond is how /proc counts (USER_HZ, which is the same everywhere).
-const ticksPerSecond = 100
+// Tick is how /proc counts (USER_HZ, which is the same everywhere).
+const Tick = 10 * time.Millisecond
 
 // Now gives the time as Since has it.
 func Now() uint64 {
@@ -27,7 +28,7 @@ func Now() uint64 {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		return 0 // before everything
 	}
-	return uint64(now.Nano()) / (1e9 / ticksPerSecond) //nolint:gosec // after the host began
+	return uint64(now.Nano()) / uint64(Tick) //nolint:gosec // after the host began
 }
 
 // Births gives the processes below top that have not ended, without leader, and
@@ -39,8 +40,8 @@ func Births(top, leader int) (map[int]uint64, error) {
 	}
 	births := map[int]uint64{}
 	for _, pid := range pids {
-		if s, err := statOf(pid); err == nil && !s.ended && pid != leader {
-			births[pid] = s.birth
+		if s, err := StatOf(pid); err == nil && !s.Ended() && pid != leader {
+			births[pid] = s.Birth
 		}
 	}
 	return births, nil
@@ -48,12 +49,12 @@ func Births(top, leader int) (map[int]uint64, error) {
 
 // isOld says whether a process was there at the earlier time.
 func (f Fresh) isOld(pid int) bool {
-	s, err := statOf(pid)
+	s, err := StatOf(pid)
 	if err != nil || pid == f.Leader {
 		return false
 	}
 	birth, known := f.Old[pid]
-	return known && s.birth == birth || s.birth < f.Since
+	return known && s.Birth == birth || s.Birth < f.Since
 }
 
 // Signal sends a signal to each of them, once, and says how many there were.
@@ -93,7 +94,7 @@ func (f Fresh) Kill() (int, error) {
 // spare takes out those that are not meant: the leader, and what has ended.
 func (f Fresh) spare(handles map[int]int) {
 	for pid := range handles {
-		if s, err := statOf(pid); pid == f.Leader || err != nil || s.ended {
+		if s, err := StatOf(pid); pid == f.Leader || err != nil || s.Ended() {
 			delete(handles, pid)
 		}
 	}
@@ -107,7 +108,7 @@ func SignalChild(parent, pid int, sig unix.Signal) error {
 	}
 	defer unix.Close(handle)
 	// It is looked at after it was opened, so that the pid was no other's.
-	if s, err := statOf(pid); err != nil || s.parent != parent || s.ended {
+	if s, err := StatOf(pid); err != nil || s.Parent != parent || s.Ended() {
 		return unix.ESRCH
 	}
 	return unix.PidfdSendSignal(handle, sig, nil, 0)

@@ -47,27 +47,36 @@ func Children(pid int) ([]int, error) {
 func gone(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
 // Descendants gives the pids of all processes below pid.
-func Descendants(pid int) ([]int, error) { return below(pid, nil) }
+func Descendants(pid int) ([]int, error) {
+	found, _, err := below(pid, nil)
+	return found, err
+}
+
+// Parents gives the pids of all processes below pid with those of their parents, as
+// they were found.
+func Parents(pid int) (map[int]int, error) {
+	_, parents, err := below(pid, nil)
+	return parents, err
+}
 
 // below gives the pids of all processes below pid, without those that without
-// says, and what is below them.
-func below(pid int, without func(pid int) bool) ([]int, error) {
-	seen := map[int]bool{pid: true}
-	var found []int
+// says, and what is below them; each after its parent, and with that.
+func below(pid int, without func(pid int) bool) (found []int, parents map[int]int, err error) {
+	parents = map[int]int{}
 	for next := []int{pid}; len(next) > 0; next = next[1:] {
 		children, err := Children(next[0])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, child := range children {
-			if !seen[child] && (without == nil || !without(child)) {
-				seen[child] = true
+			if _, seen := parents[child]; !seen && child != pid && (without == nil || !without(child)) {
+				parents[child] = next[0]
 				found = append(found, child)
 				next = append(next, child)
 			}
 		}
 	}
-	return found, nil
+	return found, parents, nil
 }
 
 // Signal sends sig once to every process below pid.
@@ -114,7 +123,7 @@ func (t *tree) grow() (fresh map[int]int, err error) {
 	if t.handles == nil {
 		t.handles = map[int]int{}
 	}
-	pids, err := below(t.top, t.without)
+	pids, _, err := below(t.top, t.without)
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +166,6 @@ func (t *tree) send(some map[int]int, sig unix.Signal) {
 
 // parentOf reads the parent's pid.
 func parentOf(pid int) (int, error) {
-	s, err := statOf(pid)
-	return s.parent, err
+	s, err := StatOf(pid)
+	return s.Parent, err
 }

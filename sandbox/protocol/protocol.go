@@ -24,6 +24,14 @@
 //	    │ ◀─────────────────────────────────────── │
 //	    │  Request{Count{Seq}} / Report{Counted}   │
 //	    │  Request{Mark{Seq, ID}} / Report{Marked} │
+//	    │  Request{List{Seq}}      [file of 4 MiB] │
+//	    │ ───────────────────────────────────────▶ │  two looks at /proc
+//	    │    Report{Listed}   the file has Listing │
+//	    │ ◀─────────────────────────────────────── │
+//	    │  Request{Strike{Seq}} / Report{Signaled} │  one process, or a tree
+//	    │  Request{Wait{Seq, End}} / Report{Found} │
+//	    │                      Report{Waited{End}} │  it has ended, or
+//	    │ ◀─────────────────────────────────────── │  Request{Cancel{End}}
 //	    │  end of file                             │
 //	    │ ───────────────────────────────────────▶ │  kill all, end
 //
@@ -36,7 +44,7 @@
 // uint32, little endian) and a JSON body with exactly one member. Descriptors
 // travel with the header, and only towards the init. The supervisor believes
 // nothing that an init says beyond the fate of that init's own commands: a
-// frame that is malformed, too large or out of turn ends the box.
+// frame or a listing that is malformed, too large or out of turn ends the box.
 //
 // Not protected: an init that lies about its own commands deceives only the
 // owner of its environment.
@@ -68,6 +76,10 @@ type Request struct {
 	Signal *Signal `json:"signal,omitempty"`
 	Count  *Count  `json:"count,omitempty"`
 	Mark   *Mark   `json:"mark,omitempty"`
+	List   *List   `json:"list,omitempty"`
+	Strike *Strike `json:"strike,omitempty"`
+	Wait   *Wait   `json:"wait,omitempty"`
+	Cancel *Cancel `json:"cancel,omitempty"`
 }
 
 // Report is what the init says; exactly one member is set.
@@ -80,6 +92,9 @@ type Report struct {
 	Signaled *Signaled `json:"signaled,omitempty"`
 	Counted  *Counted  `json:"counted,omitempty"`
 	Marked   *Marked   `json:"marked,omitempty"`
+	Listed   *Listed   `json:"listed,omitempty"`
+	Found    *Found    `json:"found,omitempty"`
+	Waited   *Waited   `json:"waited,omitempty"`
 }
 
 // Setup says what the init makes of itself before it serves.
@@ -238,11 +253,11 @@ type Gone struct {
 	ID uint64 `json:"id"`
 }
 
-// Signaled answers a Signal.
+// Signaled answers a Signal or a Strike.
 type Signaled struct {
 	Seq     uint64        `json:"seq"`
 	Errno   syscall.Errno `json:"errno"`
-	Reached int           `json:"reached"` // how many processes got a signal other than KILL
+	Reached int           `json:"reached"` // how many processes got it; of a Signal only if it is not KILL
 }
 
 // Marked answers a Mark.

@@ -48,6 +48,7 @@ func Conform(t *testing.T, tier Tier) {
 		{"terminals", terminals},
 		{"inputs", inputs},
 		{"trees", trees},
+		{"processes", processes},
 		{"holds", holds},
 		{"shells", shells},
 		{"programs", programs},

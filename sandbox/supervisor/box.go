@@ -75,7 +75,11 @@ type Box struct {
 	last      uint64 // the last id or seq given
 	processes map[uint64]*process
 	questions map[uint64]chan protocol.Report
+	waits     int    // for processes, of which the init has not said how they end
+	next      *lists // the list that is to be made; nil: none
 	closing   bool
+
+	listing turn // who has a list made has it
 
 	writing sync.Mutex
 	served  bool // it was ready; for listen only
@@ -100,7 +104,7 @@ func Launch(ctx context.Context, l *Launcher, o Options) (*Box, error) {
 	}
 	b := &Box{
 		options: o, inits: &l.inits, watcher: &l.watcher, init: i.process, group: group, conn: i.conn, looks: prompt.NewTurns(),
-		processes: map[uint64]*process{}, questions: map[uint64]chan protocol.Report{},
+		processes: map[uint64]*process{}, questions: map[uint64]chan protocol.Report{}, listing: newTurn(),
 		ready: make(chan protocol.Report, 1), done: make(chan struct{}),
 	}
 	go b.listen()
@@ -270,15 +274,15 @@ func (b *Box) Usage(ctx context.Context) (sandbox.Usage, error) {
 	return usage, nil
 }
 
-// ask sends a request that has a seq and waits for its answer.
-func (b *Box) ask(ctx context.Context, request func(seq uint64) protocol.Request) (protocol.Report, error) {
+// ask sends a request that has a seq, with descriptors, and waits for its answer.
+func (b *Box) ask(ctx context.Context, request func(seq uint64) protocol.Request, fds ...int) (protocol.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	seq, answer, err := b.expect()
 	if err != nil {
 		return protocol.Report{}, err
 	}
-	if err := b.write(request(seq), nil); err != nil {
+	if err := b.write(request(seq), fds); err != nil {
 		return protocol.Report{}, err
 	}
 	select {

@@ -93,6 +93,12 @@ func (b *Box) take(r protocol.Report) error {
 		return b.answer(r.Signaled.Seq, r)
 	case r.Marked != nil:
 		return b.answer(r.Marked.Seq, r)
+	case r.Listed != nil:
+		return b.answer(r.Listed.Seq, r)
+	case r.Found != nil:
+		return b.answer(r.Found.Seq, r)
+	case r.Waited != nil:
+		return b.answer(r.Waited.End, r)
 	default:
 		return b.answer(r.Counted.Seq, r)
 	}
@@ -166,6 +172,9 @@ func (b *Box) answer(seq uint64, r protocol.Report) error {
 		return errViolation
 	}
 	delete(b.questions, seq)
+	if r.Waited != nil {
+		b.waits--
+	}
 	answer <- r
 	return nil
 }

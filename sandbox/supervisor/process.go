@@ -28,6 +28,7 @@ type process struct {
 	box   *Box
 	name  string // the ID of the command or shell
 	id    uint64
+	since atomic.Uint64 // of a shell: after how many marks the command that has it came
 	pumps []*pump
 	input *input    // where its standard input is written; nil if it is empty or a terminal
 	open  bool      // whether that is the caller's to write
@@ -160,14 +161,10 @@ func (p *process) addPump(to io.Writer) (*os.File, error) {
 // scriptFile holds a script in memory, at its beginning, sealed: whoever gets
 // hold of it cannot make it grow.
 func scriptFile(script string) (*os.File, error) {
-	fd, err := unix.MemfdCreate("script", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
-	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
-		fd, err = unix.MemfdCreate("script", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	}
+	f, err := memoryFile("script")
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a memory file for the script: %w", err)
+		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), "script")
 	if _, err := f.WriteAt([]byte(script), 0); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("cannot write the script: %w", err)
@@ -177,6 +174,18 @@ func scriptFile(script string) (*os.File, error) {
 		return nil, fmt.Errorf("cannot seal the script: %w", err)
 	}
 	return f, nil
+}
+
+// memoryFile makes a file in memory that can be sealed.
+func memoryFile(name string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
+		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a memory file for a %s: %w", name, err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // discard ends the streams of a command that was not started.

@@ -40,6 +40,7 @@ type shell struct {
 	code    int           // what $? is
 	settled bool          // bash has that itself
 	killed  bool          // the command before was, and bash may not have noticed
+	marks   uint64        // how many there were, and one
 	marked  chan struct{} // closed when what was there before the next command is noted
 	shared  bool          // that was more than bash; to be read after that
 
@@ -120,6 +121,7 @@ func (s *shell) begin(ctx context.Context, c sandbox.ShellCommand) (*shellComman
 	if err != nil {
 		return nil, err
 	}
+	s.since.Store(s.marks)
 	s.gate.open(command)
 	if err := s.send(command); err != nil {
 		s.gate.shut()
@@ -176,6 +178,7 @@ func (s *shell) say(line string) error {
 func (s *shell) mark() {
 	marked := make(chan struct{})
 	s.marked = marked
+	s.marks++
 	go func() {
 		defer close(marked)
 		answer, err := s.box.ask(context.Background(), func(seq uint64) protocol.Request {

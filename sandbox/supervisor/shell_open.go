@@ -95,7 +95,7 @@ func (b *Box) ownFrames() (*os.File, error) {
 // startShell starts the bash of a command shell.
 func (b *Box) startShell(ctx context.Context, spec sandbox.ShellSpec, folder *frames.Folder) (*shell, error) {
 	p := b.newProcess(spec.ID)
-	s := &shell{process: p, folder: folder, users: 1, marked: make(chan struct{})}
+	s := &shell{process: p, folder: folder, users: 1, marks: 1, marked: make(chan struct{})}
 	close(s.marked) // there is nothing before the first command
 	spawn := &protocol.Spawn{Argv: commandShell, Dir: spec.Dir, Silent: true, Stdin: true, Terminal: true}
 	spawn.Env, spawn.Path = b.environ(onTerminal, spec.Env)
