@@ -87,6 +87,8 @@ type problem struct {
 	Detail string
 	Limit  string
 	Reason string
+	// Of a limit, beside its name.
+	Allowed, Used *int64
 	// CommandID is the running command of a busy shell.
 	CommandID string `json:"command_id"`
 	// Of the files API.
