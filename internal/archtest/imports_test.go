@@ -91,6 +91,12 @@ var reserved = []struct {
 		"attach is a route of the HTTP door",
 	},
 	{
+		"golang.org/x/time/rate",
+		[]string{"internal/pace", "internal/keyring"},
+		false,
+		"how often an account may ask is held in one place, for all doors; keyring spares its own source",
+	},
+	{
 		"github.com/bmatcuk/doublestar",
 		[]string{"core/pattern"},
 		false,
@@ -110,9 +116,9 @@ var reserved = []struct {
 	},
 	{
 		"github.com/klauspost/compress",
-		[]string{"internal/workspace/pack"},
+		[]string{"internal/workspace/pack", "internal/workspace/vault"},
 		false,
-		"what unpacks hostile bytes bounds them in one place",
+		"what unpacks hostile bytes bounds them, callers' in pack and the service's own archives in vault",
 	},
 	{
 		"os/exec", nil, false,
@@ -120,7 +126,7 @@ var reserved = []struct {
 	},
 	{
 		"net/http",
-		[]string{"internal/rest", "internal/mcpserver", "internal/openapi", "internal/docs", "internal/problem", "internal/keyring", "internal/devkeyring", "internal/app", "tools"},
+		[]string{"internal/rest", "internal/mcpserver", "internal/openapi", "internal/docs", "internal/problem", "internal/keyring", "internal/devkeyring", "internal/settings", "internal/devsettings", "internal/app", "tools"},
 		false,
 		"HTTP is one of the doors; tools names its methods and no more",
 	},
@@ -172,6 +178,9 @@ var layers = []struct {
 	{"internal/workspace", []string{"./core", "./sandbox/fsuser", "./sandbox/forks", "./internal/workspace"}, "implements interfaces of core; it touches files as the user that the sandbox gave them to, and knows who may still have them open"},
 	{"internal/keyring", []string{"./core", "./internal/loopback"}, "makes callers of tokens"},
 	{"internal/devkeyring", []string{"./core"}, "makes tokens that name scopes of core"},
+	{"internal/settings", []string{"./core"}, "implements an interface of core"},
+	{"internal/devsettings", nil, "answers texts that it was given"},
+	{"internal/pace", []string{"./core"}, "refuses in words of core"},
 	{"internal/datalock", nil, "locks on a folder and on host uids, whoever's they are"},
 	{"internal/config", []string{"./core", "./sandbox", "./internal/keyring", "./internal/levenshtein", "./internal/loopback"}, "fills in what the parts are configured with"},
 	{"internal/app", []string{"./core", "./tools", "./sandbox", "./internal"}, "puts the parts together"},

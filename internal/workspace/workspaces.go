@@ -4,10 +4,12 @@
 //	DIR/workspaces/ENV          the folder of an environment, 0700, its uid's
 //	DIR/trash/ENV.SOMETHING     a folder on its way in or out, 0700
 //	DIR/staging/ENV             changes of its files on their way in; see package files
+//	DIR/archives/ENV.tar.zst    the archive of a folder, 0600; see package vault
 //
 // A new folder is made in the trash and moved into its place when it is whole;
 // an old one is moved into the trash in one step and emptied there in the
-// background. What a crash leaves in the trash the next Open empties.
+// background. What a crash leaves in the trash the next Open empties. An archive is
+// written under another name beside its own, which the next Open removes.
 //
 // Everything in a folder is hostile. It is reached by descriptors relative to
 // the folder, never by a path, and no link is followed and no mount entered.
@@ -44,15 +46,19 @@ const (
 
 // Workspaces keeps the folders of all environments.
 type Workspaces struct {
-	dir     string // where the folders are, absolute
-	live    *os.File
-	trash   *os.File
-	janitor *janitor
-	files   *files.Store
-	watches *watch.Watches
+	dir   string // where the folders are, absolute
+	live  *os.File
+	trash *os.File
+	// archives is where they are packed.
+	archives *os.File
+	janitor  *janitor
+	files    *files.Store
+	watches  *watch.Watches
 	// counting holds a token for each folder that is being counted.
 	counting  chan struct{}
 	processes processes
+	// point is told how far a change has come, by tests that then end the process.
+	point func(string)
 }
 
 // Open opens the folders below dir, which must exist, makes what is missing
@@ -73,13 +79,20 @@ func Open(dir string) (*Workspaces, error) {
 		_ = live.Close()
 		return nil, err
 	}
+	archives, err := openArchives(dir)
+	if err != nil {
+		_ = live.Close()
+		_ = trash.Close()
+		return nil, err
+	}
 	w := &Workspaces{
-		dir: live.Name(), live: live, trash: trash,
+		dir: live.Name(), live: live, trash: trash, archives: archives,
 		janitor: newJanitor(trash), counting: make(chan struct{}, countsAtOnce),
 	}
 	if err := w.start(dir); err != nil {
 		_ = live.Close()
 		_ = trash.Close()
+		_ = archives.Close()
 		return nil, err
 	}
 	return w, nil
@@ -130,7 +143,7 @@ func (w *Workspaces) start(parent string) error {
 // Close stops emptying the trash; the next Open goes on with it.
 func (w *Workspaces) Close() error {
 	w.janitor.stop()
-	return errors.Join(w.watches.Close(), w.files.Close(), w.live.Close(), w.trash.Close())
+	return errors.Join(w.watches.Close(), w.files.Close(), w.live.Close(), w.trash.Close(), w.archives.Close())
 }
 
 // Path gives the path of an environment's folder on this host, or "" for what
@@ -296,14 +309,19 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Remove takes the folder away in one step. Once it and whatever else carries
+// Remove takes the folder away in one step, and its archive. Once it and whatever else carries
 // its id are freed, which is done in the background, freed is called, by
 // another goroutine or, if nothing is there, before Remove returns. After Close
 // it is not called any more: the next service asks again.
 func (w *Workspaces) Remove(ctx context.Context, id string, freed func()) error {
-	if err := check(ctx, id); err != nil {
+	if err := w.DropArchive(ctx, id); err != nil {
 		return err
 	}
+	return w.takeAway(id, freed)
+}
+
+// takeAway is Remove for the folder alone.
+func (w *Workspaces) takeAway(id string, freed func()) error {
 	if err := w.files.Forget(id); err != nil {
 		return err
 	}

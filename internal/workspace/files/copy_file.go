@@ -1,13 +1,12 @@
 package files
 
 import (
-	"errors"
-	"io"
 	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
 
+	"envapi/internal/workspace/holes"
 	"envapi/internal/workspace/inside"
 )
 
@@ -77,7 +76,7 @@ func (c *copying) content(from, to *os.File, st *unix.Stat_t) error {
 	}
 	end := st.Size
 	for at := int64(0); at < end; {
-		data, hole, err := extent(from, at, end)
+		data, hole, err := holes.Next(from, at, end)
 		if err != nil {
 			return err
 		}
@@ -94,25 +93,6 @@ func (c *copying) content(from, to *os.File, st *unix.Stat_t) error {
 	return to.Truncate(end)
 }
 
-// extent finds the next data from an offset on, and where it ends. Where the file
-// system knows of no holes all is data.
-func extent(f *os.File, at, end int64) (data, hole int64, err error) {
-	data, err = unix.Seek(fd(f), at, unix.SEEK_DATA)
-	switch {
-	case errors.Is(err, unix.ENXIO):
-		return end, end, nil
-	case errors.Is(err, unix.EINVAL):
-		return at, end, nil
-	case err != nil:
-		return 0, 0, err
-	}
-	hole, err = unix.Seek(fd(f), data, unix.SEEK_HOLE)
-	if errors.Is(err, unix.ENXIO) {
-		return end, end, nil
-	}
-	return min(data, end), min(hole, end), err
-}
-
 // span copies the bytes between two offsets, and says how far it came: less where the
 // file ends before.
 func (c *copying) span(from, to *os.File, at, end int64) (int64, error) {
@@ -121,7 +101,7 @@ func (c *copying) span(from, to *os.File, at, end int64) (int64, error) {
 		if err := c.spend(piece); err != nil {
 			return at, err
 		}
-		n, err := copyRange(from, to, at, piece)
+		n, err := holes.CopyRange(from, to, at, piece)
 		c.bytes -= piece - n
 		if err != nil || n == 0 {
 			return at, err
@@ -129,21 +109,4 @@ func (c *copying) span(from, to *os.File, at, end int64) (int64, error) {
 		at += n
 	}
 	return at, nil
-}
-
-// copyRange has the kernel copy, and does it itself where that cannot.
-func copyRange(from, to *os.File, at, piece int64) (int64, error) {
-	in, out := at, at
-	for {
-		n, err := unix.CopyFileRange(fd(from), &in, fd(to), &out, int(piece), 0)
-		switch {
-		case err == nil:
-			return int64(n), nil
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
-			return io.Copy(io.NewOffsetWriter(to, at), io.NewSectionReader(from, at, piece))
-		}
-		return 0, err
-	}
 }
