@@ -28,6 +28,10 @@ const (
 	// maxTrailer bounds the list of what an archive has left out, in bytes: common
 	// clients take 8 KiB of a header.
 	maxTrailer = 4096
+	// How much of a body is taken in after it was refused, and how long: what common
+	// clients send at once, over a slow line.
+	refusedBytes = 64 << 20
+	refusedTime  = 5 * time.Second
 	// trailerSkipped is the trailer that has it.
 	trailerSkipped = "Envapi-Skipped"
 )
@@ -75,6 +79,9 @@ func (h *handler) receive(w http.ResponseWriter, r *http.Request, in reading) er
 		return core.Errorf(core.CodeInvalidArgument, "cannot read the body: it ended early, or stood still").Because(errors.Join(body.failed, err))
 	}
 	if err != nil {
+		if body.begun || r.Header.Get("Expect") == "" { // else nothing of it was sent
+			body.discard()
+		}
 		return err
 	}
 	if written, ok := output.(core.WrittenFile); ok {
@@ -88,10 +95,12 @@ type slowBody struct {
 	from    io.Reader
 	time    time.Duration
 	control *http.ResponseController
+	begun   bool
 	failed  error // what reading failed with, which is the client's doing
 }
 
 func (b *slowBody) Read(p []byte) (int, error) {
+	b.begun = true
 	_ = b.control.SetReadDeadline(time.Now().Add(b.time))
 	defer func() { _ = b.control.SetReadDeadline(time.Time{}) }()
 	n, err := b.from.Read(p)
@@ -99,6 +108,15 @@ func (b *slowBody) Read(p []byte) (int, error) {
 		b.failed = err
 	}
 	return n, err
+}
+
+// discard takes in the rest of a body that was refused, within bounds: most clients
+// read no answer before they have sent all, and where the connection is closed before
+// that they may never be told.
+func (b *slowBody) discard() {
+	_ = b.control.SetReadDeadline(time.Now().Add(refusedTime))
+	_, _ = io.CopyN(io.Discard, b.from, refusedBytes)
+	_ = b.control.SetReadDeadline(time.Time{})
 }
 
 // sendFile answers with a file, or a range of it.

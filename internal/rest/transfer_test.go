@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -93,6 +95,25 @@ func TestUploadsAreJudgedBeforeTheirBodyIsRead(t *testing.T) {
 	}
 	if got := bodyOf(t, w.file("GET", "/content", at, nil)); got != "new" {
 		t.Errorf("it holds %q", got)
+	}
+}
+
+// As most clients do, this one reads no answer before it has sent all.
+func TestWhoSendsOnIsToldOfTheRefusal(t *testing.T) {
+	w := newWorld(t, 1<<20)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.server.URL, "http://"))
+	must(t, err)
+	defer conn.Close()
+	const size = 16 << 20
+	_, err = fmt.Fprintf(conn, "PUT /v1/environments/%s/files/content?path=x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nIf-Match: \"other\"\r\nContent-Length: %d\r\n\r\n", w.env, size)
+	must(t, err)
+	_, err = conn.Write(make([]byte, size))
+	must(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	must(t, err)
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusPreconditionFailed {
+		t.Errorf("got %s", resp.Status)
 	}
 }
 
