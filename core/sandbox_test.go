@@ -104,6 +104,8 @@ type fakeBox struct {
 
 	mu        sync.Mutex
 	processes []*fakeProcess
+
+	fakeProcesses
 }
 
 func (b *fakeBox) Temporary() string { return "" }
@@ -286,12 +288,4 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-func (*fakeBox) Processes(context.Context) ([]sandbox.ProcessInfo, error) { return nil, nil }
-func (*fakeBox) SignalProcess(context.Context, sandbox.ProcessRef, string, bool) (int, error) {
-	return 0, sandbox.ErrNoProcess
-}
-func (*fakeBox) WaitProcess(context.Context, sandbox.ProcessRef) (sandbox.ProcessEnd, error) {
-	return sandbox.ProcessEnd{}, sandbox.ErrNoProcess
 }

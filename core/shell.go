@@ -37,6 +37,7 @@ type shell struct {
 	line    []*run // its commands: the first one runs, the others wait
 	touched time.Time
 	now     ShellRecord // its size, directory and last activity
+	latest  string      // the command that it runs, or ran last; see runs
 }
 
 func newShell(p *place, record ShellRecord) *shell {
@@ -88,6 +89,21 @@ func (sh *shell) cwd() string {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return sh.now.Cwd
+}
+
+// runs notes which command the shell runs; "" while one is being started, in which
+// nobody can tell whose a process of the shell is.
+func (sh *shell) runs(command string) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.latest = command
+}
+
+// latestCommand gives the command that the shell runs, or ran last, or "".
+func (sh *shell) latestCommand() string {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.latest
 }
 
 // rememberShell lets others find a shell.

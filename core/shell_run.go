@@ -133,6 +133,7 @@ func (s *Service) launchInShell(ctx context.Context, r *run, env EnvironmentReco
 func (s *Service) runInShell(ctx context.Context, r *run, in RunInShellInput) error {
 	ctx, cancel := context.WithTimeout(ctx, startBound)
 	defer cancel()
+	r.shell.runs("")
 	process, err := r.shell.process.Run(ctx, in.spec(r))
 	if errors.Is(err, sandbox.ErrStartUnknown) {
 		process, err = vanished{}, nil
@@ -140,6 +141,7 @@ func (s *Service) runInShell(ctx context.Context, r *run, in RunInShellInput) er
 	if err != nil {
 		return err
 	}
+	r.shell.runs(r.record.ID)
 	r.begin(process)
 	return nil
 }

@@ -112,8 +112,9 @@ type Box interface {
 	// fails with ErrNoProcess, ErrProcessReplaced or ErrBoxClosed.
 	SignalProcess(ctx context.Context, ref ProcessRef, signal string, tree bool) (reached int, err error)
 	// WaitProcess waits for the end of a process of the box, until ctx ends. One that
-	// was there and ends with the box has ended, and no more is known. It fails as
-	// SignalProcess does, with ErrTooManyWaits, and with ctx's error.
+	// was there and ends with the box has ended, and no more is known. Also where ctx
+	// has ended already it looks once, and tells of a process that is not there or has
+	// ended. It fails as SignalProcess does, with ErrTooManyWaits, and with ctx's error.
 	WaitProcess(ctx context.Context, ref ProcessRef) (ProcessEnd, error)
 	// Temporary is where on the host's disk its commands have their temporary
 	// files, which end with it; "" where those are in memory.

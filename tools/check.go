@@ -168,6 +168,9 @@ func checkString(field string, s *jsonschema.Schema, value string, optional bool
 	if s.Enum != nil && !slices.Contains(s.Enum, any(value)) {
 		return invalid(field, "cannot take %s for the field %s: it must be one of %s", quote(value), quote(field), list(s.Enum))
 	}
+	if s.Format == "date-time" && !isMoment(value) {
+		return invalid(field, "cannot take %s for the field %s: write a moment as 2006-01-02T15:04:05.000Z", quote(value), quote(field))
+	}
 	if s.MinLength != nil && utf8.RuneCountInString(value) < *s.MinLength {
 		advice := "it cannot be left out either"
 		if optional {
@@ -179,6 +182,13 @@ func checkString(field string, s *jsonschema.Schema, value string, optional bool
 		return invalid(field, "cannot take the field %s: it is longer than %d characters", quote(field), *s.MaxLength)
 	}
 	return nil
+}
+
+// moment is how a moment must be written: the library takes more.
+var moment = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+
+func isMoment(text string) bool {
+	return moment.MatchString(text) && new(core.Time).UnmarshalText([]byte(text)) == nil
 }
 
 // plainInteger is how an integer must be written. A fraction or an exponent is

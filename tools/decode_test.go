@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	oracle "github.com/santhosh-tekuri/jsonschema/v6"
@@ -23,6 +24,7 @@ type sample struct {
 	Argv   []string          `json:"argv,omitempty" doc:"A list."`
 	Env    map[string]string `json:"env,omitempty" doc:"A map."`
 	Limits *sampleLimits     `json:"limits,omitempty" doc:"An object."`
+	At     *core.Time        `json:"at,omitempty" doc:"A moment."`
 	samplePage
 }
 
@@ -38,13 +40,14 @@ var sampleSchema = schemaOf[sample]()
 
 func TestDecodeTakes(t *testing.T) {
 	wait, shells := int64(1000), 2
+	moment := core.At(time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC))
 	for name, test := range map[string]struct {
 		raw  string
 		want sample
 	}{
 		"every field": {
-			`{"id":"a","kind":"green","wait_ms":1000,"count":3,"force":true,"argv":["x",""],"env":{"A":"1"},"limits":{"shells":2},"cursor":"c"}`,
-			sample{"a", "green", &wait, 3, true, []string{"x", ""}, map[string]string{"A": "1"}, &sampleLimits{&shells}, samplePage{"c"}},
+			`{"id":"a","kind":"green","wait_ms":1000,"count":3,"force":true,"argv":["x",""],"env":{"A":"1"},"limits":{"shells":2},"at":"2026-02-03T05:05:06.789+01:00","cursor":"c"}`,
+			sample{"a", "green", &wait, 3, true, []string{"x", ""}, map[string]string{"A": "1"}, &sampleLimits{&shells}, &moment, samplePage{"c"}},
 		},
 		"the required ones":                  {`{"id":"a"}`, sample{ID: "a"}},
 		"null for an optional field":         {`{"id":"a","wait_ms":null,"kind":null,"argv":null,"env":null,"limits":{"shells":null}}`, sample{ID: "a", Limits: &sampleLimits{}}},
@@ -117,6 +120,12 @@ func TestDecodeRefuses(t *testing.T) {
 		"an entry given twice":        {`{"id":"a","env":{"A":"1","A":"2"}}`, "env.A", "given twice"},
 		"a value that is no choice":   {`{"id":"a","kind":"blue"}`, "kind", "one of red, green"},
 		"an empty choice":             {`{"id":"a","kind":""}`, "kind", "one of red, green"},
+		"a day for a moment":          {`{"id":"a","at":"2026-02-03"}`, "at", "write a moment as 2006-01-02T15:04:05.000Z"},
+		"a moment that never is":      {`{"id":"a","at":"2026-02-30T00:00:00Z"}`, "at", "write a moment"},
+		"a moment without a zone":     {`{"id":"a","at":"2026-02-03T00:00:00"}`, "at", "write a moment"},
+		"an hour of one digit":        {`{"id":"a","at":"2026-02-03T5:00:00Z"}`, "at", "write a moment"},
+		"a comma in a moment":         {`{"id":"a","at":"2026-02-03T05:00:00,5Z"}`, "at", "write a moment"},
+		"a number for a moment":       {`{"id":"a","at":1}`, "at", "a string, not a number"},
 		"a string that is too long":   {`{"id":"123456789"}`, "id", "longer than 8"},
 		"a value of another depth":    {`{"id":"a","argv":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, "argv[0]", "a string, not a list"},
 		"a depth beyond all bounds":   {strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000), "", "as JSON"},
@@ -170,7 +179,7 @@ func TestADefaultForAssistantsMayBeAnyJSON(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":"a","kind":"green","wait_ms":10,"argv":["x"],"env":{"A":"1"},"limits":{"shells":2}}`,
-		`{"id":"\ud83d\ude00","force":true,"count":1}`, `{"id":"a","id":"b"}`, `[]`, `{"id":null}`, `{"id":"a","wait_ms":1e2}`,
+		`{"id":"\ud83d\ude00","force":true,"count":1}`, `{"id":"a","id":"b"}`, `{"id":"a","at":"2026-02-03T05:05:06.789+01:00"}`, `[]`, `{"id":null}`, `{"id":"a","wait_ms":1e2}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -12,6 +12,7 @@ const (
 	environments = "environments"
 	commands     = "commands"
 	shells       = "shells"
+	processes    = "processes"
 	files        = "files"
 	service      = "service"
 )
@@ -21,6 +22,7 @@ var Nouns = map[string]string{
 	environments: "Isolated workspaces: a folder that survives restarts, in which commands run contained.",
 	commands:     "Programs that run, or ran, in an environment, and their output.",
 	shells:       "Shells that live on between calls, and their terminals.",
+	processes:    "What lives in an environment now, whoever started it.",
 	files:        "The files of an environment's workspace. Paths are relative to it, and never lead out.",
 	service:      "The service itself, as its callers see it.",
 }
@@ -31,7 +33,7 @@ const Management = "management"
 // Operations is the table: every operation that exists, in the order of the
 // documents. No route and no tool is registered anywhere else.
 func Operations() []Operation {
-	return slices.Concat(environmentRows(), commandRows(), shellRows(), fileRows(), serviceRows())
+	return slices.Concat(environmentRows(), commandRows(), shellRows(), processRows(), fileRows(), serviceRows())
 }
 
 func environmentRows() []Operation {

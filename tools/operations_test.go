@@ -42,7 +42,7 @@ func TestRows(t *testing.T) {
 			if !op.Hints.ReadOnly && op.Noun == files && op.Scope != core.ScopeFilesWrite {
 				t.Errorf("what changes files needs %s, not %s", core.ScopeFilesWrite, op.Scope)
 			}
-			if op.Method != http.MethodGet && (op.Noun == "commands" || op.Noun == "shells") && op.Scope != core.ScopeExec {
+			if op.Method != http.MethodGet && (op.Noun == commands || op.Noun == shells || op.Noun == processes) && op.Scope != core.ScopeExec {
 				t.Errorf("what runs, signals or types needs %s, not %s", core.ScopeExec, op.Scope)
 			}
 			reads := core.ScopeEnvironmentsRead

@@ -188,10 +188,41 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (box) Processes(context.Context) ([]sandbox.ProcessInfo, error) { return nil, nil }
-func (box) SignalProcess(context.Context, sandbox.ProcessRef, string, bool) (int, error) {
-	return 0, sandbox.ErrNoProcess
+// In every box two processes live: 7 stays, 9 ends when it is waited for.
+var lives = []sandbox.ProcessInfo{
+	{
+		PID: 7, PPID: 2, StartedAt: started, State: sandbox.ProcessSleeping, Command: "serve \x1b <&>", CPU: time.Second, CPUPercent: 12.34,
+		MemoryBytes: 1 << 20, Threads: 3, Of: "cmd_a", Listens: []sandbox.Listener{{Protocol: "tcp6", Address: "::1", Port: 80}},
+	},
+	{PID: 9, PPID: 7, StartedAt: started, State: sandbox.ProcessZombie, Command: "[x]", Threads: 1, Of: "sh_a"},
 }
-func (box) WaitProcess(context.Context, sandbox.ProcessRef) (sandbox.ProcessEnd, error) {
-	return sandbox.ProcessEnd{}, sandbox.ErrNoProcess
+
+// started is no whole number of milliseconds, as a moment of the system is.
+var started = time.Date(2026, 1, 2, 3, 4, 5, 670_100_200, time.UTC)
+
+func (box) Processes(context.Context) ([]sandbox.ProcessInfo, error) { return lives, nil }
+
+func (box) SignalProcess(_ context.Context, ref sandbox.ProcessRef, _ string, tree bool) (int, error) {
+	if tree {
+		return 2, find(ref)
+	}
+	return 1, find(ref)
+}
+
+func (box) WaitProcess(ctx context.Context, ref sandbox.ProcessRef) (sandbox.ProcessEnd, error) {
+	if err := find(ref); err != nil || ref.PID == 9 {
+		return sandbox.ProcessEnd{Known: true, ExitCode: 3}, err
+	}
+	<-ctx.Done()
+	return sandbox.ProcessEnd{}, ctx.Err()
+}
+
+func find(ref sandbox.ProcessRef) error {
+	switch {
+	case ref.PID != 7 && ref.PID != 9:
+		return sandbox.ErrNoProcess
+	case !ref.StartedAt.IsZero() && ref.StartedAt.Sub(started).Abs() > 5*time.Millisecond:
+		return sandbox.ErrProcessReplaced
+	}
+	return nil
 }
