@@ -29,6 +29,7 @@ func TestAShortRunMeasuresEverything(t *testing.T) {
 	r, err := run(t.Context(), options{
 		program: testbin.Path(t, "envapi-http"), warmup: 1, rounds: 3, environments: 2, loudBytes: 16 << 20, loudRounds: 2, shells: 3,
 		files: fileOptions{large: 16 << 20, entries: 2000, source: "src/encoding", small: 3, rounds: 2},
+		fair:  fairOptions{turns: 2, rounds: 2, between: time.Millisecond, among: 100},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +37,11 @@ func TestAShortRunMeasuresEverything(t *testing.T) {
 	for _, name := range []string{warmArgv, warmShell, createExec, bubblewrap, bareBash, inShell, bareTrue, loudCommand, loudPipe, execAlone, execAmong, getSmall, getLarge, plainLarge, putLarge, ddSmall, listWide, listTree, findTree, searches[0].ours()} {
 		if r.median(name) <= 0 {
 			t.Errorf("%q was not measured", name)
+		}
+	}
+	for _, b := range fairBounds() {
+		if r.median(b.of) <= 0 || r.median(b.to) <= 0 {
+			t.Errorf("%q was not measured beside %q", b.of, b.to)
 		}
 	}
 	if os.Getuid() == 0 && (r.idle <= 0 || r.each <= 0 || r.crowd.bash <= 0 || r.crowd.per.descriptors <= 0) {
@@ -96,10 +102,10 @@ func TestGrowthWithOutputIsSaid(t *testing.T) {
 	}
 }
 
-// kept are samples of files that keep their bounds.
+// kept are samples of files and of other accounts that keep their bounds.
 func kept() []sample {
 	var all []sample
-	for _, b := range fileBounds {
+	for _, b := range slices.Concat(fileBounds, fairBounds()) {
 		if b.max > 0 {
 			all = append(all, sample{b.of, []time.Duration{1}}, sample{b.to, []time.Duration{1}})
 		}

@@ -2,7 +2,8 @@
 // over HTTP beside bubblewrap with the same view and beside a bare fork of
 // bash, a command in an open shell over HTTP beside a bare fork of the program,
 // a loud command beside a pipe, files over HTTP beside a plain file server,
-// ripgrep, find and dd, and the memory that the service, its environments and their
+// ripgrep, find and dd, the calls of an account while another does its worst beside
+// while it does nothing, and the memory that the service, its environments and their
 // shells hold. It prints medians and their spread, and fails where a
 // ratio is over its bound.
 //
@@ -31,6 +32,7 @@ type options struct {
 	loudRounds   int    // how often
 	shells       int    // open at one time, each in an environment of its own
 	files        fileOptions
+	fair         fairOptions
 }
 
 func main() {
@@ -47,6 +49,7 @@ func main() {
 		program: filepath.Join(*bin, "envapi-http"), warmup: 30, rounds: *rounds, environments: 10,
 		loudBytes: 1 << 30, loudRounds: 9, shells: *shells,
 		files: fileOptions{large: 100 << 20, entries: 100_000, source: "src", small: *rounds, rounds: 9},
+		fair:  fairOptions{turns: 4, rounds: *rounds / 4, between: 10 * time.Millisecond, among: 5000},
 	}
 	report, err := run(ctx, o)
 	if err != nil {
@@ -92,6 +95,9 @@ func run(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	s.stop() // the next one has the same uids
+	if err := report.takeFair(ctx, o, folder); err != nil {
+		return nil, err
+	}
 	return report, report.takeCrowd(ctx, o, folder)
 }
 
@@ -108,7 +114,7 @@ const (
 
 // bounds compare like with like: an argv runs without a shell on both sides, a
 // command line with bash on both. A bound of 0 is printed only.
-var bounds = slices.Concat(fileBounds, []bound{
+var bounds = slices.Concat(fileBounds, fairBounds(), []bound{
 	{warmArgv, bubblewrap, 0.6},
 	{warmShell, bareBash, 3},
 	{warmShell, bubblewrap, 0},
@@ -150,7 +156,7 @@ func line(ctx context.Context, s *service, folder string) ([]contender, error) {
 // print writes the tables.
 func (r *report) print(w io.Writer) {
 	fmt.Fprintf(w, "%-46s %9s %9s %9s %6s\n", "one at a time", "median", "p10", "p90", "n")
-	for _, s := range r.all() {
+	for _, s := range r.single() {
 		fmt.Fprintf(w, "%-46s %9s %9s %9s %6d\n", s.name, ms(s.quantile(0.5)), ms(s.quantile(0.1)), ms(s.quantile(0.9)), len(s.times))
 	}
 	fmt.Fprintf(w, "\n%-46s %9s %9s\n", "ratio of medians", "measured", "at most")
@@ -172,6 +178,7 @@ func (r *report) print(w io.Writer) {
 	fmt.Fprintf(w, "\n%-46s %s\n", "private memory of the idle service", r.idle)
 	fmt.Fprintf(w, "%-46s %s\n", "private memory of each warm environment", r.each)
 	fmt.Fprintf(w, "%-46s %s before, %s at most\n", "resident memory of the service, carrying output", r.loud.before, r.loud.peak)
+	r.printFair(w)
 	r.crowd.print(w)
 }
 

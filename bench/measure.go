@@ -35,11 +35,16 @@ type report struct {
 	loud       loud
 	files      []sample
 	crowd      *crowd
+	fair       []sample
+	refused    int64             // calls of the loud account
 	absent     map[string]string // what could not be measured here, and why
 }
 
 // all are the samples in the order of the tables.
-func (r *report) all() []sample { return slices.Concat(r.samples, r.loud.samples, r.files) }
+func (r *report) all() []sample { return slices.Concat(r.single(), r.fair) }
+
+// single are those of one thing at a time.
+func (r *report) single() []sample { return slices.Concat(r.samples, r.loud.samples, r.files) }
 
 // measure runs each contender once a round, so that whatever the machine does
 // besides hits all of them, in an order that differs from round to round, so
@@ -70,11 +75,19 @@ func (s sample) quantile(q float64) time.Duration {
 	return s.times[int(q*float64(len(s.times)-1)+0.5)]
 }
 
-func (r *report) median(name string) time.Duration {
+// sample gives what was measured under a name; nil where nothing was.
+func (r *report) sample(name string) *sample {
 	for _, s := range r.all() {
 		if s.name == name {
-			return s.quantile(0.5)
+			return &s
 		}
+	}
+	return nil
+}
+
+func (r *report) median(name string) time.Duration {
+	if s := r.sample(name); s != nil {
+		return s.quantile(0.5)
 	}
 	return 0
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,6 +26,9 @@ type service struct {
 	url   string
 	token string
 }
+
+// keyringSetting begins the setting by which a service does without --dev.
+const keyringSetting = "ENVAPI_KEYRING_URL="
 
 // startService starts the program on a free port of loopback, with settings beside
 // those that every run has, and returns when it is ready.
@@ -41,11 +45,16 @@ func startService(ctx context.Context, program, data string, settings ...string)
 	if program, err = filepath.Abs(program); err != nil {
 		return nil, err
 	}
-	s.cmd = exec.CommandContext(ctx, program, "--dev")
+	s.cmd = exec.CommandContext(ctx, program)
+	dev := !slices.ContainsFunc(settings, func(s string) bool { return strings.HasPrefix(s, keyringSetting) })
+	if dev {
+		s.cmd.Args = append(s.cmd.Args, "--dev")
+	}
 	s.cmd.Dir = filepath.Dir(data) // where no .env is
 	s.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
 		"ENVAPI_ADDR=" + addr, "ENVAPI_DATA_DIR=" + data,
+		"ENVAPI_MAX_REQUESTS_PER_SECOND=0", "ENVAPI_MAX_TERMINALS_PER_ACCOUNT=100000",
 	}
 	if os.Geteuid() == 0 { // not those of a service that may run here
 		s.cmd.Env = append(s.cmd.Env, "ENVAPI_UID_RANGE=400000-465535")
@@ -62,6 +71,9 @@ func startService(ctx context.Context, program, data string, settings ...string)
 	if err := s.waitReady(ctx); err != nil {
 		s.stop()
 		return nil, fmt.Errorf("cannot start the service: %w\n%s", err, s.said.String())
+	}
+	if !dev {
+		return s, nil
 	}
 	token, err := os.ReadFile(filepath.Join(data, "dev-token"))
 	if err != nil {

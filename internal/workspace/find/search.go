@@ -28,6 +28,10 @@ const (
 // memory and a thread for each of them.
 var searches = turns.New("searches", 4)
 
+// processors are what the searches of an account have of them together: as many as one
+// has that is alone.
+var processors = turns.New("searches", runtime.NumCPU())
+
 // Search looks for lines, or for files by name; see core.FileFinder. All files are
 // looked into, so that the totals are of all, and what is kept is the first of them. A
 // deadline of ctx ends it early, with Truncated. It fails with `invalid_argument` for a
@@ -112,9 +116,10 @@ func (s *search) beginFile(f *Finder, name string) error {
 // work runs the workers until all is done or the time is up.
 func (s *search) work(root *inside.Root) error {
 	var all sync.WaitGroup
-	failed := make([]error, min(runtime.GOMAXPROCS(0), mostWorkers))
+	failed := make([]error, min(runtime.NumCPU(), mostWorkers))
 	for i := range failed {
 		all.Go(func() {
+			standBack()
 			failed[i] = root.As(func() error {
 				s.worker()
 				return nil
@@ -138,12 +143,21 @@ func (s *search) worker() {
 		if j == nil {
 			break
 		}
-		w.do(j)
+		s.inTurn(func() { w.do(j) })
 		s.queue.done()
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	add(&s.total, &w.total)
+}
+
+// inTurn does a piece of work when the account has a processor to spare. When the time
+// of the search is up it is done at once, which is to drop it.
+func (s *search) inTurn(do func()) {
+	if leave, err := processors.Take(s.ctx); err == nil {
+		defer leave()
+	}
+	do()
 }
 
 // add takes what one worker counted into the whole.
