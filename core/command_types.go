@@ -17,12 +17,13 @@ const (
 
 // The reasons of a command that was killed or lost.
 const (
-	ReasonSignal             = "signal"
-	ReasonShellClosed        = "shell_closed"
-	ReasonEnvironmentReset   = "environment_reset"
-	ReasonEnvironmentDeleted = "environment_deleted"
-	ReasonServiceStopped     = "service_stopped"
-	ReasonSandboxFailed      = "sandbox_failed"
+	ReasonSignal              = "signal"
+	ReasonShellClosed         = "shell_closed"
+	ReasonEnvironmentReset    = "environment_reset"
+	ReasonEnvironmentDeleted  = "environment_deleted"
+	ReasonEnvironmentArchived = "environment_archived"
+	ReasonServiceStopped      = "service_stopped"
+	ReasonSandboxFailed       = "sandbox_failed"
 	// The folder of the environment grew beyond its limit of that name.
 	ReasonDiskBytes = "disk_bytes"
 	ReasonFiles     = "files"
@@ -40,7 +41,7 @@ type Command struct {
 	Status          CommandStatus `json:"status" doc:"running until its leader was waited for. out_of_memory: the environment's memory was used up, and the kernel killed a process of it for that. killed: ended by SIGKILL, see reason. lost: the service stopped while it ran; its output up to then is kept." enum:"running,exited,signaled,timed_out,out_of_memory,killed,lost"`
 	ExitCode        *int          `json:"exit_code,omitempty" doc:"With status exited, and with out_of_memory where it exited."`
 	Signal          string        `json:"signal,omitempty" doc:"With status signaled: the signal's name, for example TERM."`
-	Reason          string        `json:"reason,omitempty" doc:"With status killed or lost. disk_bytes, files: the environment grew beyond that limit. disk_full: it was filling the host's disk, which is nearly full." enum:"signal,shell_closed,environment_reset,environment_deleted,disk_bytes,files,disk_full,service_stopped,sandbox_failed"`
+	Reason          string        `json:"reason,omitempty" doc:"With status killed or lost. disk_bytes, files: the environment grew beyond that limit. disk_full: it was filling the host's disk, which is nearly full." enum:"signal,shell_closed,environment_reset,environment_archived,environment_deleted,disk_bytes,files,disk_full,service_stopped,sandbox_failed"`
 	ShellClosed     bool          `json:"shell_closed,omitempty" doc:"Whether its shell ended with it."`
 	StartedAt       Time          `json:"started_at" doc:"When it was started; while it waits in line in a shell, when it came there."`
 	EndedAt         *Time         `json:"ended_at,omitempty" doc:"When it ended."`
@@ -95,6 +96,7 @@ type ExecInput struct {
 	Network        *bool             `json:"network,omitempty" doc:"true is refused where the environment has no network."`
 	OutputBytes    *int64            `json:"output_bytes,omitempty" doc:"How much of each stream to answer inline; the rest is kept for read_output." min:"0" max:"1048576" default:"16384"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same command, also after a restart; it is run once. wait_ms and output_bytes may differ." minlen:"1" maxlen:"128"`
+	Restoring
 }
 
 // GetCommandInput asks for one command.

@@ -60,7 +60,7 @@ func (s *Service) UpdateEnvironment(ctx context.Context, c Caller, in UpdateEnvi
 	}
 	defer s.open.RUnlock()
 	env, err := s.Store.UpdateEnvironment(ctx, c.Owner, in.EnvironmentID, func(env *EnvironmentRecord) error {
-		if env.State != StateActive {
+		if env.State == StateResetting || env.State == StateDeleting {
 			return busy(env.State)
 		}
 		in.apply(env)
@@ -81,6 +81,9 @@ func (in UpdateEnvironmentInput) apply(env *EnvironmentRecord) {
 	}
 	if in.Limits != nil {
 		env.Limits = env.Limits.over(*in.Limits)
+	}
+	if in.IdleMS != nil {
+		env.Idle = idleTime(*in.IdleMS)
 	}
 }
 
@@ -121,6 +124,9 @@ func (s *Service) environment(ctx context.Context, env EnvironmentRecord) (Envir
 	if err != nil {
 		return Environment{}, err
 	}
+	if env.Archive != nil {
+		return shown, nil // it holds what its archive does
+	}
 	bytes, files, err := s.Workspaces.Usage(counting, env.ID, s.temporary(env.ID))
 	if err == nil {
 		shown.Usage.DiskBytes.Used, shown.Usage.Files.Used = &bytes, &files
@@ -148,7 +154,11 @@ func (s *Service) summary(ctx, counting context.Context, env EnvironmentRecord) 
 		WorkspacePath:  s.workspacePath(env.ID),
 		SandboxTier:    string(s.Sandbox.Tier()),
 		CreatedAt:      At(env.CreatedAt),
-		LastActivityAt: At(env.LastActivityAt),
+		LastActivityAt: At(s.lastActivity(env)),
+		IdleMS:         s.ownIdle(env),
+	}
+	if running == 0 {
+		shown.ArchivesAt = s.archivesAt(ctx, env)
 	}
 	if shown.Labels == nil {
 		shown.Labels = map[string]string{}
@@ -157,6 +167,11 @@ func (s *Service) summary(ctx, counting context.Context, env EnvironmentRecord) 
 	shown.Usage.Shells = used(shells, limits.Shells)
 	shown.Usage.RunningCommands = used(running, limits.RunningCommands)
 	shown.Usage.DiskBytes, shown.Usage.Files = uncounted(limits.DiskBytes), uncounted(limits.Files)
+	if a := env.Archive; a != nil {
+		at := At(a.At)
+		shown.ArchivedAt, shown.ArchiveBytes = &at, &a.Bytes
+		shown.Usage.DiskBytes, shown.Usage.Files = used(a.Content.Bytes, limits.DiskBytes), used(a.Content.Files, limits.Files)
+	}
 	return shown, nil
 }
 

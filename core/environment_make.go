@@ -31,6 +31,14 @@ func (s *Service) CreateEnvironment(ctx context.Context, c Caller, in CreateEnvi
 // before. One that another call is making is waited for, and if that call fails
 // so does this one.
 func (s *Service) makeOnce(ctx context.Context, o Owner, in CreateEnvironmentInput, key Idempotency) (EnvironmentRecord, error) {
+	return s.onceUnderKey(ctx, o, func() (EnvironmentRecord, bool, error) {
+		return s.makeEnvironment(ctx, s.newEnvironment(o, in), key)
+	})
+}
+
+// onceUnderKey makes an environment as makeIt does, which says whether it found one that
+// the same key made.
+func (s *Service) onceUnderKey(ctx context.Context, o Owner, makeIt func() (env EnvironmentRecord, existed bool, err error)) (EnvironmentRecord, error) {
 	if err := s.begin(); err != nil {
 		return EnvironmentRecord{}, err
 	}
@@ -39,7 +47,7 @@ func (s *Service) makeOnce(ctx context.Context, o Owner, in CreateEnvironmentInp
 		return EnvironmentRecord{}, err
 	}
 	for {
-		env, existed, err := s.makeEnvironment(ctx, s.newEnvironment(o, in), key)
+		env, existed, err := makeIt()
 		if err != nil || !existed {
 			return env, err
 		}
@@ -47,7 +55,9 @@ func (s *Service) makeOnce(ctx context.Context, o Owner, in CreateEnvironmentInp
 		making := s.making[env.ID]
 		s.mu.Unlock()
 		if making != nil {
-			return env, making.wait(ctx)
+			if err := making.wait(ctx); err != nil {
+				return env, err
+			}
 		}
 		env, err = s.Store.Environment(ctx, o, env.ID)
 		if !errors.Is(err, ErrNoRecord) {
@@ -66,6 +76,7 @@ func (s *Service) newEnvironment(o Owner, in CreateEnvironmentInput) Environment
 		Labels:         in.Labels,
 		State:          StateActive,
 		Limits:         in.Limits,
+		Idle:           askedIdle(in.IdleMS),
 		CreatedAt:      now,
 		LastActivityAt: now,
 	}

@@ -9,8 +9,10 @@ import (
 
 // The passing states of an environment:
 //
-//	active ─▶ resetting ─▶ active
-//	active or resetting ─▶ deleting ─▶ gone
+//	active or archived ─▶ resetting ─▶ active
+//	any ─▶ deleting ─▶ gone
+//
+// and those of environment_archive.go.
 //
 // The state is on disk before anything of the folder is destroyed. What runs is
 // ended even before that: a crash would end it too, and on a full disk it may be
@@ -19,8 +21,9 @@ import (
 // error cut short the same call repeated.
 
 // ResetEnvironment kills everything in an environment and empties its folder;
-// the id is kept. When it returns the folder is empty, on disk. It fails with
-// `not_found` or `environment_busy`.
+// the id is kept. An archived one becomes active and empty. When it returns the folder
+// is empty, on disk. It fails with `not_found`, `environment_busy` or, where it was
+// archived, `quota_exceeded`.
 func (s *Service) ResetEnvironment(ctx context.Context, c Caller, in EnvironmentRef) (Environment, error) {
 	var env EnvironmentRecord
 	err := s.passThrough(ctx, c.Owner, in.EnvironmentID, StateResetting, ReasonEnvironmentReset,
@@ -53,17 +56,17 @@ func (s *Service) passThrough(ctx context.Context, o Owner, id string, state Env
 	}
 	p := s.hold(id)
 	defer s.letGo(p)
-	if err := p.pass(state); err != nil {
+	if err := s.pass(ctx, p, state); err != nil {
 		return err
 	}
-	defer p.settle()
+	defer p.settle(nil)
 
 	ctx = context.WithoutCancel(ctx)
 	left, err := s.endAll(p, doom{status: CommandKilled, reason: reason})
 	if err != nil {
 		return err
 	}
-	env, err := s.Store.UpdateEnvironment(ctx, o, id, func(env *EnvironmentRecord) error { return env.turn(state) })
+	env, err := s.Store.TurnEnvironment(ctx, o, id, s.quota(), func(env *EnvironmentRecord) error { return env.turn(state) })
 	if err != nil {
 		return missing(err, "environment", id)
 	}
@@ -73,10 +76,14 @@ func (s *Service) passThrough(ctx context.Context, o Owner, id string, state Env
 	return do(ctx, env)
 }
 
-// turn changes the state. From deleting there is no way back.
+// turn changes the state. From deleting there is no way back. What is reset has no
+// archive from then on.
 func (env *EnvironmentRecord) turn(state EnvironmentState) error {
 	if env.State == StateDeleting && state != StateDeleting {
 		return busy(env.State)
+	}
+	if state == StateResetting {
+		env.Archive = nil
 	}
 	env.State = state
 	return nil
@@ -112,12 +119,15 @@ func vacated(ctx context.Context, id string, left []*outcome) error {
 	return nil
 }
 
-// refill empties the folder and makes the environment active again.
+// refill empties the folder, removes the archive and makes the environment active again.
 func (s *Service) refill(ctx context.Context, env EnvironmentRecord) (EnvironmentRecord, error) {
 	if err := s.Workspaces.Reset(ctx, env.ID, env.HostUID); err != nil {
 		return env, fmt.Errorf("cannot empty the folder of %s: %w", env.ID, err)
 	}
 	s.disk.forget(env.ID)
+	if err := s.Workspaces.DropArchive(ctx, env.ID); err != nil {
+		return env, fmt.Errorf("cannot remove the archive of %s: %w", env.ID, err)
+	}
 	return s.Store.UpdateEnvironment(ctx, env.Owner, env.ID, func(env *EnvironmentRecord) error {
 		env.State = StateActive
 		return nil

@@ -24,9 +24,9 @@ type Environment struct {
 	WorkspacePath  string            `json:"workspace_path" doc:"The folder as its commands see it; it survives restarts."`
 	SandboxTier    string            `json:"sandbox_tier" doc:"What contains its commands." enum:"directory,user,namespace"`
 	CreatedAt      Time              `json:"created_at" doc:"When it was created."`
-	LastActivityAt Time              `json:"last_activity_at" doc:"When a command last started or ended in it, or a shell in it was opened, written to, resized or closed."`
-	IdleMS         *int64            `json:"idle_ms,omitempty" doc:"How long it may be idle before it is archived, where it has a time of its own."`
-	ArchivesAt     *Time             `json:"archives_at,omitempty" doc:"When it will be archived unless it is used before; absent where it is not active, and where it never will be."`
+	LastActivityAt Time              `json:"last_activity_at" doc:"When it was last used: by a command that started or ended, a shell that was opened, used, read or closed, a file operation, reads too, a signal, or a reading of output. Looking at it, or at its commands and shells, is no use."`
+	IdleMS         *int64            `json:"idle_ms,omitempty" doc:"How long it may be idle before it is archived, within the deployment's bounds, where it has a time of its own."`
+	ArchivesAt     *Time             `json:"archives_at,omitempty" doc:"When it will be archived, at the earliest, unless it is used before; absent where it is not active, while something runs in it, and where it never will be."`
 	ArchivedAt     *Time             `json:"archived_at,omitempty" doc:"When it was archived, while it is."`
 	ArchiveBytes   *int64            `json:"archive_bytes,omitempty" doc:"What its archive takes, while it is archived."`
 	Usage          EnvironmentUsage  `json:"usage" doc:"What it uses, against each limit."`
@@ -38,8 +38,8 @@ type EnvironmentUsage struct {
 	RunningCommands Usage `json:"running_commands" doc:"Commands that run now, or wait in line in a shell."`
 	Processes       Usage `json:"processes" doc:"Processes that live now, background ones included."`
 	MemoryBytes     Usage `json:"memory_bytes" doc:"Memory of its processes now; null where this host does not count it."`
-	DiskBytes       Usage `json:"disk_bytes" doc:"Disk space of the folder: what files take, so that holes in them do not count. Null in lists, since only a walk through the folder can count it."`
-	Files           Usage `json:"files" doc:"Files, directories and other entries in the folder. Null in lists."`
+	DiskBytes       Usage `json:"disk_bytes" doc:"Disk space of the folder: what files take, so that holes in them do not count. Null in lists, since only a walk through the folder can count it, save of one that is archived."`
+	Files           Usage `json:"files" doc:"Files, directories and other entries in the folder. Null in lists, save of one that is archived."`
 }
 
 // Usage is one count against its limit.
@@ -88,6 +88,16 @@ type UpdateEnvironmentInput struct {
 	Labels *map[string]string `json:"labels,omitempty" doc:"The new labels; they replace all the old ones."`
 	IdleMS *int64             `json:"idle_ms,omitempty" doc:"How long it may be idle before it is archived; 0 goes back to what your settings or the deployment say." min:"0"`
 	Limits *EnvironmentLimits `json:"limits,omitempty" doc:"New limits, at most the deployment's; those left out stay. Those of disk_bytes, files, shells and running_commands hold at once; those of processes, memory_bytes and of the longest file from the next start of the sandbox on: at the latest after a reset."`
+}
+
+// ForkEnvironmentInput asks for a new environment with a copy of another's folder.
+type ForkEnvironmentInput struct {
+	EnvironmentRef
+	Name           string            `json:"name,omitempty" doc:"The new one's name, for people; it need not be unique." maxlen:"128"`
+	Labels         map[string]string `json:"labels,omitempty" doc:"The new one's labels: up to 32; keys up to 64 characters, values up to 256."`
+	Limits         EnvironmentLimits `json:"limits,omitempty" doc:"The new one's limits, at most the deployment's; those left out are as of the environment that is forked."`
+	IdleMS         *int64            `json:"idle_ms,omitempty" doc:"How long the new one may be idle before it is archived; left out, as of the environment that is forked." min:"1"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same new environment, also after a restart." minlen:"1" maxlen:"128"`
 }
 
 // Nothing is the output of an operation that answers without a body.

@@ -40,7 +40,7 @@ func (s *Service) Exec(ctx context.Context, c Caller, in ExecInput) (Command, er
 // fingerprinted is the part of the input that must be the same under the same
 // idempotency key: what is run, not how it is answered.
 func (in ExecInput) fingerprinted() ExecInput {
-	in.WaitMS, in.OutputBytes, in.IdempotencyKey = nil, nil, ""
+	in.WaitMS, in.OutputBytes, in.IdempotencyKey, in.Restoring = nil, nil, "", Restoring{}
 	return in
 }
 
@@ -75,12 +75,12 @@ func (s *Service) start(ctx context.Context, o Owner, in ExecInput, key Idempote
 	if err := ctx.Err(); err != nil {
 		return nil, before, err
 	}
-	ctx = context.WithoutCancel(ctx)
-	p, leave, err := s.enterOwn(ctx, o, in.EnvironmentID)
+	p, leave, err := s.enterOwn(ctx, o, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return nil, before, err
 	}
 	defer leave()
+	ctx = context.WithoutCancel(ctx)
 
 	r = newRun(p, s.newCommand(o, in))
 	s.remember(r) // before the record, so that who finds the record finds this
@@ -117,6 +117,11 @@ func (s *Service) newCommand(o Owner, in ExecInput) CommandRecord {
 
 // launch makes the log, starts the command and begins to watch it.
 func (s *Service) launch(ctx context.Context, r *run, env EnvironmentRecord, in ExecInput) error {
+	if in.TTY != nil {
+		if err := r.tty.hold(s, env.Owner.Account); err != nil {
+			return err
+		}
+	}
 	if err := firstError(s.disk.check(env), s.checkRoom(ctx, env)); err != nil {
 		return err
 	}

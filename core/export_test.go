@@ -85,3 +85,11 @@ func WaitsToBeRead(ctx context.Context, t sandbox.Terminal) bool { return new(ey
 var UntilAlone = untilAlone
 
 const ChangeTries = changeTries
+
+// ArchiveIdle is archiveIdle.
+func (s *Service) ArchiveIdle(ctx context.Context, env EnvironmentRecord, since time.Time) (bool, error) {
+	return s.archiveIdle(ctx, env, since)
+}
+
+// Reap is a run of the reaper.
+func (s *Service) Reap() { s.reaper.reap() }

@@ -17,9 +17,10 @@ type folder struct {
 	FileTree
 	service *Service
 	env     EnvironmentRecord
-	place   *place // held by who changes something, else nil
+	place   *place // held
 	passes  int64  // of the place, when the folder was opened
 	room    *room
+	end     func() // of the use
 }
 
 // Close lets go of the folder.
@@ -27,38 +28,37 @@ func (f *folder) Close() {
 	if err := f.FileTree.Close(); err != nil {
 		f.service.Log.Error("cannot close a folder", "environment", f.env.ID, "error", err)
 	}
-	if f.place != nil {
-		f.service.letGo(f.place)
-	}
+	f.service.letGo(f.place)
+	f.end()
 }
 
-// readFolder opens the folder of an environment for who only reads. Nothing is held
+// readFolder opens the folder of an environment, for who only reads. Nothing is held
 // up by that: what comes after a reset reads what was there before.
-func (s *Service) readFolder(ctx context.Context, c Caller, id string) (*folder, error) {
-	env, err := s.ownEnvironment(ctx, c.Owner, id)
-	if err != nil {
-		return nil, err
-	}
-	return s.openFolder(ctx, env)
-}
-
-// changeFolder opens it for who changes something, which is to be done within
-// during: a reset that comes between makes it fail.
-func (s *Service) changeFolder(ctx context.Context, c Caller, id string) (*folder, error) {
-	p, leave, err := s.enterOwn(ctx, c.Owner, id)
+func (s *Service) readFolder(ctx context.Context, c Caller, id string, r Restoring) (*folder, error) {
+	p, leave, err := s.enterOwn(ctx, c.Owner, id, r)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	f, err := s.readFolder(ctx, c, id)
+	env, err := s.ownEnvironment(ctx, c.Owner, id)
 	if err != nil {
 		return nil, err
 	}
-	f.place, f.passes, f.room = s.hold(p.id), p.passes.Load(), s.disk.roomOf(id)
+	return s.openFolder(ctx, env, p)
+}
+
+// changeFolder opens it for who changes something, which is to be done within
+// during: a reset that comes between makes it fail.
+func (s *Service) changeFolder(ctx context.Context, c Caller, id string, r Restoring) (*folder, error) {
+	f, err := s.readFolder(ctx, c, id, r)
+	if err != nil {
+		return nil, err
+	}
+	f.room = s.disk.roomOf(id)
 	return f, nil
 }
 
-func (s *Service) openFolder(ctx context.Context, env EnvironmentRecord) (*folder, error) {
+func (s *Service) openFolder(ctx context.Context, env EnvironmentRecord, p *place) (*folder, error) {
 	if env.State != StateActive {
 		return nil, busy(env.State)
 	}
@@ -69,13 +69,13 @@ func (s *Service) openFolder(ctx context.Context, env EnvironmentRecord) (*folde
 	if err != nil {
 		return nil, err
 	}
-	return &folder{FileTree: tree, service: s, env: env}, nil
+	return &folder{FileTree: tree, service: s, env: env, place: s.hold(p.id), passes: p.passes.Load(), end: s.using(env.ID)}, nil
 }
 
 // enter begins the part of a change that a reset must wait for. The caller must call
 // leave.
 func (f *folder) enter(ctx context.Context) (leave func(), err error) {
-	p, leave, err := f.service.enterOwn(ctx, f.env.Owner, f.env.ID)
+	p, leave, err := f.service.enterOwn(ctx, f.env.Owner, f.env.ID, asItIs)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (f *folder) enter(ctx context.Context) (leave func(), err error) {
 	case env.State != StateActive:
 		err = busy(env.State)
 	case p.passes.Load() != f.passes:
-		err = Errorf(CodeEnvironmentBusy, "the environment was reset meanwhile, and nothing was changed: try again").
+		err = Errorf(CodeEnvironmentBusy, "the environment was reset or archived meanwhile, and nothing was changed: try again").
 			With("state", string(StateActive)).With("retry_after_ms", retryAfter.Milliseconds())
 	}
 	if err != nil {
@@ -104,11 +104,7 @@ func (f *folder) during(ctx context.Context, do func() error) error {
 	defer leave()
 	err = do()
 	f.room.moved.Store(true) // also where it failed: it may have done a part
-	if err != nil {
-		return err
-	}
-	f.room.noted(f.service, f.env)
-	return nil
+	return err
 }
 
 // checkPath refuses a path that no file has.
@@ -274,7 +270,7 @@ func (s *Service) StatFile(ctx context.Context, c Caller, in StatFileInput) (Fil
 	if err := checkPath("path", in.Path); err != nil {
 		return FileEntry{}, err
 	}
-	f, err := s.readFolder(ctx, c, in.EnvironmentID)
+	f, err := s.readFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return FileEntry{}, err
 	}

@@ -22,7 +22,7 @@ func (s *Service) ExportFiles(ctx context.Context, c Caller, in ExportFilesInput
 	if err := checkNUL("path", in.Path); err != nil {
 		return nil, err
 	}
-	f, err := s.readFolder(ctx, c, in.EnvironmentID)
+	f, err := s.readFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (s *Service) ImportFiles(ctx context.Context, c Caller, in ImportFilesInput
 	if err := checkNUL("path", in.Path); err != nil {
 		return ImportedFiles{}, err
 	}
-	f, err := s.changeFolder(ctx, c, in.EnvironmentID)
+	f, err := s.changeFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return ImportedFiles{}, err
 	}
@@ -70,7 +70,6 @@ func (s *Service) ImportFiles(ctx context.Context, c Caller, in ImportFilesInput
 	if err != nil {
 		return ImportedFiles{}, err
 	}
-	f.room.noted(s, f.env)
 	return ImportedFiles{
 		Path: cmp.Or(shownPath(in.Path), "."), Files: done.Files, Directories: done.Directories, Links: done.Links,
 		SizeBytes: done.Bytes, Skipped: shownPaths(done.Skipped),

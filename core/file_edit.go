@@ -28,7 +28,7 @@ func (s *Service) EditFile(ctx context.Context, c Caller, in EditFileInput) (Edi
 	if err := in.check(); err != nil {
 		return EditedFile{}, err
 	}
-	f, err := s.changeFolder(ctx, c, in.EnvironmentID)
+	f, err := s.changeFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return EditedFile{}, err
 	}

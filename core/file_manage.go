@@ -40,7 +40,7 @@ func (s *Service) toChange(ctx context.Context, c Caller, ref FileRef) (*folder,
 	if err := checkPath("path", ref.Path); err != nil {
 		return nil, err
 	}
-	return s.changeFolder(ctx, c, ref.EnvironmentID)
+	return s.changeFolder(ctx, c, ref.EnvironmentID, ref.Restoring)
 }
 
 // DeleteFile takes away what stands at a path; a link itself. It fails with
@@ -181,6 +181,6 @@ func (s *Service) toCopy(ctx context.Context, c Caller, in CopyFileInput) (*fold
 	if err != nil {
 		return nil, o, err
 	}
-	f, err := s.changeFolder(ctx, c, in.EnvironmentID)
+	f, err := s.changeFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	return f, o, err
 }

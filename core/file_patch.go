@@ -30,7 +30,7 @@ func (s *Service) ApplyPatch(ctx context.Context, c Caller, in ApplyPatchInput) 
 	if err != nil {
 		return AppliedPatch{}, patchFailure(err)
 	}
-	f, err := s.changeFolder(ctx, c, in.EnvironmentID)
+	f, err := s.changeFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return AppliedPatch{}, err
 	}

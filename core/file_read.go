@@ -34,7 +34,7 @@ func (s *Service) ReadFile(ctx context.Context, c Caller, in ReadFileInput) (Fil
 	if err := in.check(); err != nil {
 		return FileText{}, err
 	}
-	f, err := s.readFolder(ctx, c, in.EnvironmentID)
+	f, err := s.readFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return FileText{}, err
 	}
@@ -336,7 +336,7 @@ func (s *Service) DownloadFile(ctx context.Context, c Caller, in DownloadFileInp
 	if err := checkPath("path", in.Path); err != nil {
 		return nil, err
 	}
-	f, err := s.readFolder(ctx, c, in.EnvironmentID)
+	f, err := s.readFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func (s *Service) ListFiles(ctx context.Context, c Caller, in ListFilesInput) (F
 	if err != nil {
 		return FileList{}, err
 	}
-	f, err := s.readFolder(ctx, c, in.EnvironmentID)
+	f, err := s.readFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return FileList{}, err
 	}
@@ -127,7 +127,7 @@ func (s *Service) SearchFiles(ctx context.Context, c Caller, in SearchFilesInput
 	if err != nil {
 		return SearchedFiles{}, err
 	}
-	f, err := s.readFolder(ctx, c, in.EnvironmentID)
+	f, err := s.readFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return SearchedFiles{}, err
 	}

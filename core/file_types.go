@@ -4,12 +4,14 @@ package core
 type FileRef struct {
 	EnvironmentID string `json:"environment_id" doc:"The environment whose workspace it is in." maxlen:"64"`
 	Path          string `json:"path" doc:"Relative to the workspace, or absolute below where commands see it (workspace_path, or /workspace)." minlen:"1" maxlen:"4096"`
+	Restoring
 }
 
 // DirectoryRef is FileRef for what may be the workspace itself.
 type DirectoryRef struct {
 	EnvironmentID string `json:"environment_id" doc:"The environment whose workspace it is in." maxlen:"64"`
 	Path          string `json:"path,omitempty" doc:"A directory, relative to the workspace or absolute below it; left out, the workspace itself." maxlen:"4096"`
+	Restoring
 }
 
 // Precondition is a condition on the content that is there.
@@ -156,6 +158,7 @@ type ApplyPatchInput struct {
 	Strip         *int              `json:"strip,omitempty" doc:"How many leading parts to take off each path of a unified diff, as patch -p does. Left out: 1 where all paths begin with a/ and b/ as git writes them, else 0." min:"0" max:"100"`
 	DryRun        bool              `json:"dry_run,omitempty" doc:"Change nothing; answer what would be."`
 	IfMatch       map[string]string `json:"if_match,omitempty" doc:"By path, the ETag that the file must have before."`
+	Restoring
 }
 
 // AppliedPatch is what became of a patch.
@@ -240,6 +243,7 @@ type CopyFileInput struct {
 	Overwrite     bool   `json:"overwrite,omitempty" doc:"Replace a file that stands at the destination; a directory is never replaced."`
 	Parents       bool   `json:"parents,omitempty" doc:"Make directories on the way to the destination that are missing."`
 	Precondition
+	Restoring
 }
 
 // CopiedFile is what stands at the destination.

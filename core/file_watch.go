@@ -17,17 +17,32 @@ type tally struct {
 
 // enter counts one more, unless there are most. Who enters must leave.
 func (w *tally) enter(account, what string, most int) error {
+	if !w.add(account, most) {
+		return Errorf(CodeRateLimited, "cannot have more than %d %s at one time: end one first, or try again", most, what).
+			With("retry_after_ms", retryAfter.Milliseconds())
+	}
+	return nil
+}
+
+// add counts one more, unless there are most, and says whether it did.
+func (w *tally) add(account string, most int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.some[account] >= most {
-		return Errorf(CodeRateLimited, "cannot have more than %d %s at one time: end one first, or try again", most, what).
-			With("retry_after_ms", retryAfter.Milliseconds())
+		return false
 	}
 	if w.some == nil {
 		w.some = map[string]int{}
 	}
 	w.some[account]++
-	return nil
+	return true
+}
+
+// of gives how many there are.
+func (w *tally) of(account string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.some[account]
 }
 
 func (w *tally) leave(account string) {
@@ -57,7 +72,7 @@ func (s *Service) WatchFiles(ctx context.Context, c Caller, in WatchFilesInput) 
 	if err := checkNUL("path", in.Path); err != nil {
 		return nil, err
 	}
-	f, err := s.readFolder(ctx, c, in.EnvironmentID)
+	f, err := s.readFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (s *Service) WriteFile(ctx context.Context, c Caller, in WriteFileInput) (W
 	if err != nil {
 		return WrittenFile{}, err
 	}
-	f, err := s.changeFolder(ctx, c, in.EnvironmentID)
+	f, err := s.changeFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return WrittenFile{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Service) UploadFile(ctx context.Context, c Caller, in UploadFileInput, 
 	if err != nil {
 		return WrittenFile{}, err
 	}
-	f, err := s.changeFolder(ctx, c, in.EnvironmentID)
+	f, err := s.changeFolder(ctx, c, in.EnvironmentID, in.Restoring)
 	if err != nil {
 		return WrittenFile{}, err
 	}

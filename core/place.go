@@ -1,8 +1,6 @@
 package core
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -16,15 +14,15 @@ type place struct {
 	id    string
 	users int // who holds it; guarded by Service.mu
 
-	// passing is the state that the environment passes through, or nil. One
-	// call at a time sets it.
-	passing atomic.Pointer[EnvironmentState]
+	// passing is what brings the environment through a passing state, or nil. One
+	// at a time sets it.
+	passing atomic.Pointer[passage]
 	// passes counts the passing states: whoever opened the folder before one has
 	// another folder than who comes after it.
 	passes atomic.Int64
 	// gate is held for reading while a command is started and for writing by
-	// the passing call. It is only ever tried for reading: a start that finds
-	// it taken is refused, never held up.
+	// the passage. It is only ever tried for reading: a start that finds it taken
+	// is refused, or waits for the passage with a bound.
 	gate sync.RWMutex
 
 	mu     sync.Mutex
@@ -40,6 +38,10 @@ type opening struct {
 	// fate is what becomes of every command in it, once that is decided and
 	// before it is closed for that; else nil.
 	fate atomic.Pointer[doom]
+
+	using   sync.Mutex
+	uses    int64 // how often something was to be started in it, shells included
+	retired bool  // it is let go: what comes is started in the next one
 }
 
 // over says whether another box must be opened.
@@ -68,61 +70,6 @@ func (s *Service) letGo(p *place) {
 	if p.users == 0 && p.box() == nil {
 		delete(s.places, p.id)
 	}
-}
-
-// enter lets a command be started in an environment. Reset and delete wait for
-// the leave that it gives, and what comes after them is refused.
-func (s *Service) enter(id string) (p *place, leave func(), err error) {
-	if err := s.begin(); err != nil {
-		return nil, nil, err
-	}
-	p = s.hold(id)
-	if !p.gate.TryRLock() {
-		defer s.open.RUnlock()
-		defer s.letGo(p)
-		return nil, nil, busy(p.state())
-	}
-	return p, func() {
-		p.gate.RUnlock()
-		s.letGo(p)
-		s.open.RUnlock()
-	}, nil
-}
-
-// enterOwn is enter for an environment that is o's, or should be.
-func (s *Service) enterOwn(ctx context.Context, o Owner, id string) (p *place, leave func(), err error) {
-	p, leave, err = s.enter(id)
-	if err != nil {
-		// It is busy, or we are: neither is told of another's environment.
-		_, absent := s.ownEnvironment(ctx, o, id)
-		return nil, nil, cmp.Or(absent, err)
-	}
-	return p, leave, nil
-}
-
-// pass takes the place for a passing state alone, once the starts under way are
-// done. Another one that passes is `environment_busy`.
-func (p *place) pass(state EnvironmentState) error {
-	if !p.passing.CompareAndSwap(nil, &state) {
-		return busy(p.state())
-	}
-	p.gate.Lock()
-	p.passes.Add(1)
-	return nil
-}
-
-// settle ends what pass began.
-func (p *place) settle() {
-	p.passing.Store(nil)
-	p.gate.Unlock()
-}
-
-// state is the passing state, or active.
-func (p *place) state() EnvironmentState {
-	if state := p.passing.Load(); state != nil {
-		return *state
-	}
-	return StateActive
 }
 
 // box gives the box if there is one that lives, without waiting for one that is

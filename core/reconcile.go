@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -29,15 +30,20 @@ func (s *Service) reconcile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the environments: %w", err)
 	}
-	folders, err := s.folders()
+	folders, err := setOf("folders", s.Workspaces.IDs)
+	if err != nil {
+		return err
+	}
+	archives, err := setOf("archives", s.Workspaces.ArchiveIDs)
 	if err != nil {
 		return err
 	}
 	for _, env := range environments {
-		s.mend(ctx, env, folders[env.ID])
+		s.mend(ctx, env, remains{folders[env.ID], archives[env.ID]})
 		delete(folders, env.ID)
+		delete(archives, env.ID)
 	}
-	s.removeStrays(ctx, folders)
+	s.removeStrays(ctx, folders, archives)
 	return s.releaseUIDs(ctx)
 }
 
@@ -51,11 +57,11 @@ func lostEnd(at time.Time, inShell bool) CommandEnd {
 	return end
 }
 
-// folders gives the ids of all folders, as a set.
-func (s *Service) folders() (map[string]bool, error) {
-	ids, err := s.Workspaces.IDs()
+// setOf gives the ids of all folders, or of all archives.
+func setOf(what string, list func() ([]string, error)) (map[string]bool, error) {
+	ids, err := list()
 	if err != nil {
-		return nil, fmt.Errorf("cannot list the folders: %w", err)
+		return nil, fmt.Errorf("cannot list the %s: %w", what, err)
 	}
 	set := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -64,36 +70,90 @@ func (s *Service) folders() (map[string]bool, error) {
 	return set, nil
 }
 
+// remains says what there is of an environment beside its record.
+type remains struct{ folder, archive bool }
+
 // mend brings one environment into a state that lasts.
-func (s *Service) mend(ctx context.Context, env EnvironmentRecord, folder bool) {
-	var what string
-	var err error
+func (s *Service) mend(ctx context.Context, env EnvironmentRecord, there remains) {
+	what, err := s.finishOrTakeBack(ctx, env, there)
 	switch {
-	case env.State == StateDeleting:
-		what, err = "finished a deletion", s.remove(ctx, env)
-	case env.State == StateResetting:
-		what = "finished a reset"
-		_, err = s.refill(ctx, env)
-	case !folder:
-		what, err = "made a missing folder", s.Workspaces.Create(ctx, env.ID, env.HostUID)
-	default:
-		return
-	}
-	if err != nil {
+	case err != nil:
 		s.Log.Error("cannot mend an environment", "id", env.ID, "state", env.State, "error", err)
-		return
+	case what != "":
+		s.Log.Info(what, "id", env.ID)
 	}
-	s.Log.Info(what, "id", env.ID)
 }
 
-// removeStrays removes the folders that no record knows.
-func (s *Service) removeStrays(ctx context.Context, folders map[string]bool) {
+// finishOrTakeBack says what it mended, or "".
+func (s *Service) finishOrTakeBack(ctx context.Context, env EnvironmentRecord, there remains) (what string, err error) {
+	switch env.State {
+	case StateDeleting:
+		return "finished a deletion", s.remove(ctx, env)
+	case StateResetting:
+		_, err = s.refill(ctx, env)
+		return "finished a reset", err
+	case StateArchiving:
+		if env, err = s.takeBack(ctx, env, StateArchiving, StateActive, nil); err == nil {
+			_, err = s.mendActive(ctx, env, there)
+		}
+		return "took back the archiving of an environment", err
+	case StateRestoring:
+		if env.Archive == nil {
+			s.dropFork(env.ID)
+			return "dropped a fork that was not made", nil
+		}
+		if env, err = s.takeBack(ctx, env, StateRestoring, StateArchived, env.Archive); err == nil {
+			_, err = s.mendArchived(ctx, env, there)
+		}
+		return "took back the restoring of an environment", err
+	case StateArchived:
+		return s.mendArchived(ctx, env, there)
+	}
+	return s.mendActive(ctx, env, there)
+}
+
+// mendActive has the folder be there, and the archive not. Where only that is there, which
+// no crash brings about, it is not thrown away.
+func (s *Service) mendActive(ctx context.Context, env EnvironmentRecord, there remains) (what string, err error) {
+	switch {
+	case there.folder && there.archive:
+		return "removed the archive of an active environment", s.Workspaces.DropArchive(ctx, env.ID)
+	case there.folder:
+		return "", nil
+	case there.archive:
+		return "laid out the archive of an active environment without a folder", s.Workspaces.Unpack(ctx, env.ID, env.HostUID)
+	}
+	return "made a missing folder", s.Workspaces.Create(ctx, env.ID, env.HostUID)
+}
+
+// mendArchived has the archive be there, and the folder not. Where only that is there,
+// which no crash brings about, it is not thrown away.
+func (s *Service) mendArchived(ctx context.Context, env EnvironmentRecord, there remains) (what string, err error) {
+	switch {
+	case there.archive && there.folder:
+		return "removed the folder of an archived environment", s.Workspaces.Vacate(ctx, env.ID)
+	case !there.archive:
+		return "", errors.New("its archive is missing, and it cannot be restored")
+	}
+	return "", nil
+}
+
+// removeStrays removes the folders and archives that no record knows.
+func (s *Service) removeStrays(ctx context.Context, folders, archives map[string]bool) {
 	for id := range folders {
+		delete(archives, id)
 		if err := s.Workspaces.Remove(ctx, id, func() {}); err != nil {
 			s.Log.Error("cannot remove a folder without a record", "id", id, "error", err)
 			continue
 		}
 		s.Log.Info("removed a folder without a record", "id", id)
+	}
+	for id := range archives {
+		if err := s.Workspaces.DropArchive(ctx, id); err != nil {
+			s.Log.Error("cannot remove an archive without a record", "id", id, "error", err)
+			continue
+		}
+		s.Log.Info("removed an archive without a record", "id", id)
 	}
 }
 

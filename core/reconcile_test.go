@@ -41,6 +41,17 @@ func (s mortalStore) UpdateEnvironment(ctx context.Context, o core.Owner, id str
 		env, err = s.Store.UpdateEnvironment(ctx, o, id, change)
 		return err
 	})
+	if errors.Is(err, errDead) {
+		err = errors.Join(err, core.ErrNoRecord) // a living service would try again for ever
+	}
+	return env, err
+}
+
+func (s mortalStore) TurnEnvironment(ctx context.Context, o core.Owner, id string, q core.EnvironmentQuota, change func(*core.EnvironmentRecord) error) (env core.EnvironmentRecord, err error) {
+	err = s.step(func() (err error) {
+		env, err = s.Store.TurnEnvironment(ctx, o, id, q, change)
+		return err
+	})
 	return env, err
 }
 
@@ -85,6 +96,30 @@ func (f mortalFolders) Remove(ctx context.Context, id string, freed func()) erro
 	return f.step(func() error { return f.Workspaces.Remove(ctx, id, freed) })
 }
 
+func (f mortalFolders) Pack(ctx context.Context, id string, uid int) (a core.Archive, err error) {
+	err = f.step(func() (err error) {
+		a, err = f.Workspaces.Pack(ctx, id, uid)
+		return err
+	})
+	return a, err
+}
+
+func (f mortalFolders) Unpack(ctx context.Context, id string, uid int) error {
+	return f.step(func() error { return f.Workspaces.Unpack(ctx, id, uid) })
+}
+
+func (f mortalFolders) Vacate(ctx context.Context, id string) error {
+	return f.step(func() error { return f.Workspaces.Vacate(ctx, id) })
+}
+
+func (f mortalFolders) DropArchive(ctx context.Context, id string) error {
+	return f.step(func() error { return f.Workspaces.DropArchive(ctx, id) })
+}
+
+func (f mortalFolders) Copy(ctx context.Context, from, to string, uid int) error {
+	return f.step(func() error { return f.Workspaces.Copy(ctx, from, to, uid) })
+}
+
 type mortalLogs struct {
 	core.OutputLogs
 	*mortal
@@ -98,35 +133,62 @@ func (l mortalLogs) RemoveEnvironment(id string) error {
 // each operation that changes an environment, then starts again.
 func TestACrashAnywhereLeavesOldOrNew(t *testing.T) {
 	key := core.CreateEnvironmentInput{IdempotencyKey: "k"}
-	for _, test := range []struct {
-		name string
-		do   func(w *world, env core.Environment) error
-		left int // environments that there are when it is done
-	}{
-		{"create", func(w *world, _ core.Environment) error {
+	fork := core.ForkEnvironmentInput{IdempotencyKey: "k"}
+	reset := func(w *world, env core.Environment) error {
+		_, err := w.ResetEnvironment(context.Background(), alice, refTo(env.ID))
+		return err
+	}
+	remove := func(w *world, env core.Environment) error {
+		_, err := w.DeleteEnvironment(context.Background(), alice, refTo(env.ID))
+		return err
+	}
+	for _, test := range []mortalTest{
+		{name: "create", do: func(w *world, _ core.Environment) error {
 			_, err := w.CreateEnvironment(context.Background(), alice, key)
 			return err
-		}, 2},
-		{"reset", func(w *world, env core.Environment) error {
-			_, err := w.ResetEnvironment(context.Background(), alice, core.EnvironmentRef{EnvironmentID: env.ID})
+		}, left: 2, keeps: true},
+		{name: "reset", do: reset, left: 1},
+		{name: "delete", do: remove, left: 0},
+		{name: "archive", do: func(w *world, env core.Environment) error {
+			_, err := w.ArchiveEnvironment(context.Background(), alice, refTo(env.ID))
 			return err
-		}, 1},
-		{"delete", func(w *world, env core.Environment) error {
-			_, err := w.DeleteEnvironment(context.Background(), alice, core.EnvironmentRef{EnvironmentID: env.ID})
+		}, left: 1, keeps: true},
+		{name: "restore", archived: true, do: func(w *world, env core.Environment) error {
+			_, err := w.RestoreEnvironment(context.Background(), alice, refTo(env.ID))
 			return err
-		}, 0},
+		}, left: 1, keeps: true},
+		{name: "reset an archived one", archived: true, do: reset, left: 1},
+		{name: "delete an archived one", archived: true, do: remove, left: 0},
+		{name: "fork", do: func(w *world, env core.Environment) error {
+			fork := fork
+			fork.EnvironmentRef = refTo(env.ID)
+			made, err := w.ForkEnvironment(context.Background(), alice, fork)
+			if err == nil && w.folders.word(made.ID) != "word" {
+				return errors.New("the fork holds something else")
+			}
+			return err
+		}, left: 2, keeps: true},
 	} {
 		for steps, done := int64(0), false; !done; steps++ {
 			t.Run(fmt.Sprintf("%s dies before step %d", test.name, steps+1), func(t *testing.T) {
-				done = dieAt(t, steps, test.do, test.left)
+				done = test.dieAt(t, steps)
 			})
 		}
 	}
 }
 
+// mortalTest is an operation on an environment whose folder holds "word".
+type mortalTest struct {
+	name     string
+	archived bool // it is, before
+	do       func(w *world, env core.Environment) error
+	left     int  // environments that there are when it is done
+	keeps    bool // what the folder holds is never lost
+}
+
 // dieAt performs an operation on a machine that dies after so many steps, then
 // on one that lives. It says whether the first one came to the end.
-func dieAt(t *testing.T, steps int64, do func(*world, core.Environment) error, left int) (done bool) {
+func (test mortalTest) dieAt(t *testing.T, steps int64) (done bool) {
 	machine := &mortal{}
 	machine.left.Store(1 << 30)
 	w := newWorld(t, func(w *world) {
@@ -136,12 +198,18 @@ func dieAt(t *testing.T, steps int64, do func(*world, core.Environment) error, l
 		w.config.Logs = mortalLogs{w.config.Logs, machine}
 	})
 	env := w.create()
+	w.folders.put(env.ID, "word")
 	c := w.run(env.ID, "wait", noWait)
+	if test.archived {
+		w.archive(env.ID)
+	}
 
 	machine.left.Store(steps)
-	err := do(w, env)
+	err := test.do(w, env)
 	done = machine.left.Load() >= 0
-	if err == nil && !done && left > 0 { // of a deletion the freeing of the uid may be left
+	// Of what is deleted the freeing of the uid may be left, and of what is archived or
+	// restored the removal of the folder or the archive that is not the truth any more.
+	if err == nil && !done && (test.name == "create" || test.name == "reset" || test.name == "fork") {
 		t.Fatal("answered success, but a step was not done")
 	}
 	_ = w.Close() // what a dead machine still does has no effect
@@ -149,14 +217,17 @@ func dieAt(t *testing.T, steps int64, do func(*world, core.Environment) error, l
 	w.start()
 
 	w.wantWhole()
+	if test.keeps {
+		w.wantWord(env.ID, "word")
+	}
 	if got, err := w.GetCommand(t.Context(), alice, core.GetCommandInput{CommandID: c.ID}); err == nil && got.Status == core.CommandRunning {
 		t.Fatal("the command of a dead service runs")
 	}
-	if err := do(w, env); err != nil && core.AsError(err).Code != core.CodeNotFound {
+	if err := test.do(w, env); err != nil && core.AsError(err).Code != core.CodeNotFound {
 		t.Fatalf("the same call again: %v", err)
 	}
-	if n := len(w.environments()); n != left {
-		t.Fatalf("%d environments in the end, want %d", n, left)
+	if n := len(w.environments()); n != test.left {
+		t.Fatalf("%d environments in the end, want %d", n, test.left)
 	}
 	w.wantWhole()
 	return done
@@ -169,12 +240,18 @@ func (w *world) wantWhole() {
 	must(w.t, err)
 	folders, err := w.folders.IDs()
 	must(w.t, err)
-	if len(folders) != len(records) {
-		w.t.Fatalf("%d records, %d folders", len(records), len(folders))
+	archives, err := w.folders.ArchiveIDs()
+	must(w.t, err)
+	if len(folders)+len(archives) != len(records) {
+		w.t.Fatalf("%d records, %d folders, %d archives", len(records), len(folders), len(archives))
 	}
 	for _, r := range records {
-		if r.State != core.StateActive || !w.folders.has(r.ID) || w.folders.folders[r.ID] != r.HostUID {
+		active, archived := r.State == core.StateActive && r.Archive == nil, r.State == core.StateArchived && r.Archive != nil
+		if _, packed := w.folders.archived(r.ID); w.folders.has(r.ID) != active || packed != archived || active == archived {
 			w.t.Fatalf("not whole: %+v", r)
+		}
+		if active && w.folders.uidOf(r.ID) != r.HostUID {
+			w.t.Fatalf("another's uid: %+v", r)
 		}
 	}
 	w.wantNoUIDTaken()

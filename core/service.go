@@ -50,12 +50,17 @@ type Service struct {
 	closing  chan struct{}  // closed by Close: waiting calls answer
 	watchers sync.WaitGroup // one for each live command and each live shell
 
-	disk     *diskWatch
-	drawing  turns // of screens, by account
-	watches  tally // of files, by account
-	imports  tally // of archives, likewise
-	exports  tally
-	defaults sync.Mutex // held while a default environment is looked for and made
+	disk      *diskWatch
+	activity  activity
+	reaper    *reaper // nil where there is none
+	drawing   turns   // of screens, by account
+	keyed     turns   // of what is made under an idempotency key, by owner, operation and key
+	watches   tally   // of files, by account
+	terminals tally   // open ones, likewise
+	imports   tally   // of archives, likewise
+	exports   tally
+	forks     tally
+	defaults  sync.Mutex // held while a default environment is looked for and made
 
 	mu     sync.Mutex
 	places map[string]*place   // environments in use, by id
@@ -71,7 +76,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 	if c.Store == nil || c.Workspaces == nil || c.Logs == nil || c.Sandbox == nil || c.Log == nil {
 		return nil, errors.New("cannot make a service: a part of it is missing")
 	}
-	if err := c.Limits.check(); err != nil {
+	if err := errors.Join(c.Limits.check(), c.Retention.check()); err != nil {
 		return nil, fmt.Errorf("cannot make a service: %w", err)
 	}
 	s := &Service{
@@ -89,6 +94,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 	if err := s.reconcile(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.reaper = s.startReaper()
 	return s, nil
 }
 
@@ -104,9 +110,12 @@ func (s *Service) Close() error {
 	close(s.closing)
 	s.mu.Unlock()
 
+	reaped := s.reaper.wait()
 	s.open.Lock() // for good: no start is under way any more, none will come
 	s.condemnAll(doom{CommandLost, ReasonServiceStopped, adviceStopped}, CloseServiceRestarted)
-	return errors.Join(s.closeBoxes(), s.waitWatchers(), s.disk.wait())
+	ended := errors.Join(s.closeBoxes(), s.waitWatchers(), s.disk.wait())
+	_, err := s.recordActivity(context.Background())
+	return errors.Join(reaped, ended, err)
 }
 
 // waitWatchers waits until the end of every command is recorded. Where a box
@@ -149,8 +158,10 @@ func (s *Service) begin() error {
 	if s.open.TryRLock() {
 		return nil
 	}
-	return unavailable("the service is stopping: try again when it is back")
+	return stopping()
 }
+
+func stopping() *Error { return unavailable("the service is stopping: try again when it is back") }
 
 // now is the time as records have it.
 func (s *Service) now() time.Time { return At(s.Now()).Time }

@@ -20,16 +20,18 @@ const (
 
 // The reasons of a shell that is closed.
 const (
-	CloseByCaller           = "closed"        // close_shell
-	CloseExited             = "exited"        // bash ended by itself: see exit_code and signal
-	CloseCorrupt            = "corrupt"       // it could not say any more how a command ended
-	CloseTimedOut           = "timed_out"     // a command's timeout had to end it too
-	CloseKilled             = "killed"        // likewise a signal of the caller's to a command
-	CloseOutOfMemory        = "out_of_memory" // the kernel killed it for memory
-	CloseEnvironmentReset   = "environment_reset"
-	CloseEnvironmentDeleted = "environment_deleted"
-	CloseServiceRestarted   = "service_restarted" // the service stopped, in good order or not
-	CloseSandboxFailed      = "sandbox_failed"
+	CloseByCaller            = "closed"        // close_shell
+	CloseExited              = "exited"        // bash ended by itself: see exit_code and signal
+	CloseCorrupt             = "corrupt"       // it could not say any more how a command ended
+	CloseTimedOut            = "timed_out"     // a command's timeout had to end it too
+	CloseKilled              = "killed"        // likewise a signal of the caller's to a command
+	CloseOutOfMemory         = "out_of_memory" // the kernel killed it for memory
+	CloseEnvironmentReset    = "environment_reset"
+	CloseEnvironmentDeleted  = "environment_deleted"
+	CloseEnvironmentArchived = "environment_archived"
+	CloseServiceRestarted    = "service_restarted" // the service stopped, in good order or not
+	CloseSandboxFailed       = "sandbox_failed"
+	CloseIdle                = "idle" // nobody used it for as long as it may be idle
 )
 
 // Shell is a bash that lives on between calls.
@@ -39,7 +41,7 @@ type Shell struct {
 	Name             string     `json:"name" doc:"The name given when it was opened, or empty."`
 	Kind             ShellKind  `json:"kind" doc:"command takes framed commands by run_in_shell; terminal is an interactive shell for people and full-screen programs, used by write_shell and read_shell." enum:"command,terminal"`
 	State            ShellState `json:"state" doc:"A shell does not outlive the service, nor its environment." enum:"open,closed"`
-	CloseReason      string     `json:"close_reason,omitempty" doc:"Why it is closed. exited: bash ended by itself, see exit_code and signal. corrupt: it lived, but could not say any more how a command ended. timed_out, killed: a command in it had to be ended and bash did not come back. service_restarted: the service stopped since. sandbox_failed: what contains it is gone." enum:"closed,exited,corrupt,timed_out,killed,out_of_memory,environment_reset,environment_deleted,disk_bytes,files,disk_full,service_restarted,sandbox_failed"`
+	CloseReason      string     `json:"close_reason,omitempty" doc:"Why it is closed. exited: bash ended by itself, see exit_code and signal. corrupt: it lived, but could not say any more how a command ended. timed_out, killed: a command in it had to be ended and bash did not come back. service_restarted: the service stopped since. sandbox_failed: what contains it is gone. idle: nobody used it for as long as a shell may be idle; what it had in the background lives on." enum:"closed,idle,exited,corrupt,timed_out,killed,out_of_memory,environment_reset,environment_archived,environment_deleted,disk_bytes,files,disk_full,service_restarted,sandbox_failed"`
 	ExitCode         *int       `json:"exit_code,omitempty" doc:"Bash's own, where it exited."`
 	Signal           string     `json:"signal,omitempty" doc:"The signal that ended bash, for example KILL."`
 	Cols             int        `json:"cols" doc:"The width of its terminal, in characters."`
@@ -50,7 +52,7 @@ type Shell struct {
 	WaitingForInput  *bool      `json:"waiting_for_input" doc:"Whether what runs in the foreground of its terminal is blocked reading it: it waits for write_shell. Null where this host cannot tell, and in lists for one that is open."`
 	TotalBytes       int64      `json:"total_bytes" doc:"How long its terminal stream is, for read_shell."`
 	OpenedAt         Time       `json:"opened_at" doc:"When it was opened."`
-	LastActivityAt   Time       `json:"last_activity_at" doc:"When it was last run in, written to, or resized, or when a command in it last ended, or when it was closed."`
+	LastActivityAt   Time       `json:"last_activity_at" doc:"When it was last used: run in, written to, resized, read by read_shell, or attached, or when a command in it last ended, or when it was closed."`
 	ClosedAt         *Time      `json:"closed_at,omitempty" doc:"When it was closed."`
 	Next             string     `json:"next,omitempty" doc:"What to call next, where that is not plain."`
 }
@@ -63,13 +65,15 @@ type TerminalSize struct {
 
 // OpenShellInput asks for a new shell.
 type OpenShellInput struct {
-	EnvironmentID string            `json:"environment_id,omitempty" doc:"Where to open it. May be left out in local stdio use only: the default environment, made on first use." maxlen:"64"`
-	Name          string            `json:"name,omitempty" doc:"A name for people; it need not be unique." maxlen:"128"`
-	Kind          string            `json:"kind,omitempty" doc:"command is for run_in_shell; terminal is an interactive shell for people and full-screen programs." enum:"command,terminal" default:"command"`
-	Cols          *int              `json:"cols,omitempty" doc:"The width of its terminal." min:"1" max:"1000" default:"80"`
-	Rows          *int              `json:"rows,omitempty" doc:"The height of its terminal." min:"1" max:"1000" default:"24"`
-	Cwd           string            `json:"cwd,omitempty" doc:"The directory to start in, absolute or below the workspace; default the workspace." maxlen:"4096"`
-	Env           map[string]string `json:"env,omitempty" doc:"Variables to set beside the documented ones."`
+	EnvironmentID  string            `json:"environment_id,omitempty" doc:"Where to open it. May be left out in local stdio use only: the default environment, made on first use." maxlen:"64"`
+	Name           string            `json:"name,omitempty" doc:"A name for people; it need not be unique." maxlen:"128"`
+	Kind           string            `json:"kind,omitempty" doc:"command is for run_in_shell; terminal is an interactive shell for people and full-screen programs." enum:"command,terminal" default:"command"`
+	Cols           *int              `json:"cols,omitempty" doc:"The width of its terminal." min:"1" max:"1000" default:"80"`
+	Rows           *int              `json:"rows,omitempty" doc:"The height of its terminal." min:"1" max:"1000" default:"24"`
+	Cwd            string            `json:"cwd,omitempty" doc:"The directory to start in, absolute or below the workspace; default the workspace." maxlen:"4096"`
+	Env            map[string]string `json:"env,omitempty" doc:"Variables to set beside the documented ones."`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same shell, also after a restart, which closes it. Keys are kept for the deployment's ENVAPI_IDEMPOTENCY_RETENTION_MS, 24 hours by default." minlen:"1" maxlen:"128"`
+	Restoring
 }
 
 // ShellRef names the shell that an operation is about.
@@ -87,13 +91,14 @@ type ListShellsInput struct {
 // RunInShellInput asks to run one command in a shell of kind command.
 type RunInShellInput struct {
 	ShellRef
-	Command     string `json:"command" doc:"What bash is to run, as a file that it sources: of any number of lines, at most 1 MiB. An empty one does nothing and exits 0. A cd, an export, a function or an option lasts; exec with a redirection does not."`
-	TTY         bool   `json:"tty,omitempty" doc:"Give the command the terminal for its output too, which full-screen programs need: all of it is then in stdout, and read_shell with screen shows it." default:"false"`
-	MergeStderr bool   `json:"merge_stderr,omitempty" doc:"Write standard error into standard output, in exact order." default:"false"`
-	Queue       bool   `json:"queue,omitempty" doc:"Where a command runs in the shell, wait in line for it instead of failing with shell_busy." default:"false"`
-	WaitMS      *int64 `json:"wait_ms,omitempty" doc:"How long to wait for the end before answering; the command runs on after that. The wait ends early where the command waits for input. More than 45000 is cut to it." min:"0" default:"10000"`
-	TimeoutMS   *int64 `json:"timeout_ms,omitempty" doc:"When to end the command and its processes, counted from its start. Bash is ended too where it does not come back." min:"1" max:"86400000" default:"600000"`
-	OutputBytes *int64 `json:"output_bytes,omitempty" doc:"How much of each stream to answer inline; the rest is kept for read_output." min:"0" max:"1048576" default:"16384"`
+	Command        string `json:"command" doc:"What bash is to run, as a file that it sources: of any number of lines, at most 1 MiB. An empty one does nothing and exits 0. A cd, an export, a function or an option lasts; exec with a redirection does not."`
+	TTY            bool   `json:"tty,omitempty" doc:"Give the command the terminal for its output too, which full-screen programs need: all of it is then in stdout, and read_shell with screen shows it." default:"false"`
+	MergeStderr    bool   `json:"merge_stderr,omitempty" doc:"Write standard error into standard output, in exact order." default:"false"`
+	Queue          bool   `json:"queue,omitempty" doc:"Where a command runs in the shell, wait in line for it instead of failing with shell_busy." default:"false"`
+	WaitMS         *int64 `json:"wait_ms,omitempty" doc:"How long to wait for the end before answering; the command runs on after that. The wait ends early where the command waits for input. More than 45000 is cut to it." min:"0" default:"10000"`
+	TimeoutMS      *int64 `json:"timeout_ms,omitempty" doc:"When to end the command and its processes, counted from its start. Bash is ended too where it does not come back." min:"1" max:"86400000" default:"600000"`
+	OutputBytes    *int64 `json:"output_bytes,omitempty" doc:"How much of each stream to answer inline; the rest is kept for read_output." min:"0" max:"1048576" default:"16384"`
+	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same command, also after it ended or the shell was closed; wait_ms and output_bytes may differ. Keys are kept for the deployment's ENVAPI_IDEMPOTENCY_RETENTION_MS, 24 hours by default." minlen:"1" maxlen:"128"`
 }
 
 // WriteShellInput types into a shell's terminal.

@@ -18,7 +18,7 @@ import (
 // The limits of a world.
 var testLimits = core.Limits{
 	EnvironmentsPerAccount: 20,
-	EnvironmentsPerProfile: 10, ArchivedEnvironments: 100,
+	EnvironmentsPerProfile: 10, ArchivedEnvironments: 100, TerminalsPerAccount: 50,
 	Shells:          3,
 	RunningCommands: 5,
 	Processes:       100,
@@ -146,29 +146,33 @@ func (w *world) process(n int) *fakeProcess {
 // fakeFolders keeps folders in memory.
 type fakeFolders struct {
 	core.Workspaces // what is not faked
-	mu              sync.Mutex
-	folders         map[string]int // the uid of each
-	resets          map[string]int // how often each was emptied
-	fail            error          // what the next change fails with
-	gate            chan struct{}  // Reset waits for it, where not nil
-	keep            bool           // freed is not called
-	uses            map[string]core.DiskUse
-	partial         map[string]bool // Measure does not count all
-	hidden          map[string]bool // there is what Measure cannot count
-	twice           map[string]bool // the next Measure meets everything twice
-	counts          map[string]int  // how often each was measured
-	space           core.DiskSpace
+	fakeArchives
+	mu      sync.Mutex
+	folders map[string]int // the uid of each
+	resets  map[string]int // how often each was emptied
+	fail    error          // what the next change fails with
+	gate    chan struct{}  // Reset waits for it, where not nil
+	keep    bool           // freed is not called
+	usage   core.DiskUse   // of each, for Usage
+	uses    map[string]core.DiskUse
+	partial map[string]bool // Measure does not count all
+	hidden  map[string]bool // there is what Measure cannot count
+	twice   map[string]bool // the next Measure meets everything twice
+	counts  map[string]int  // how often each was measured
+	space   core.DiskSpace
 	// See holdCounts.
 	measuring, measureGate chan struct{}
 	passing                int
 }
 
 func newFolders() *fakeFolders {
-	return &fakeFolders{
+	f := &fakeFolders{
 		folders: map[string]int{}, resets: map[string]int{},
 		uses: map[string]core.DiskUse{}, partial: map[string]bool{}, hidden: map[string]bool{}, twice: map[string]bool{}, counts: map[string]int{},
 		space: core.DiskSpace{Free: core.DiskUse{Bytes: 1 << 40, Files: 1 << 30}, Total: core.DiskUse{Bytes: 1 << 40, Files: 1 << 30}},
 	}
+	f.fakeArchives, f.usage = newArchives(), core.DiskUse{Bytes: 4096, Files: 1}
+	return f
 }
 
 func (f *fakeFolders) Create(_ context.Context, id string, uid int) error {
@@ -198,6 +202,7 @@ func (f *fakeFolders) Reset(_ context.Context, id string, uid int) error {
 		return err
 	}
 	f.folders[id] = uid
+	delete(f.words, id)
 	f.resets[id]++
 	return nil
 }
@@ -207,6 +212,8 @@ func (f *fakeFolders) Remove(_ context.Context, id string, freed func()) error {
 	err, keep := f.fail, f.keep
 	if err == nil {
 		delete(f.folders, id)
+		delete(f.words, id)
+		delete(f.archives, id)
 	}
 	f.mu.Unlock()
 	if err == nil && !keep {
@@ -216,7 +223,9 @@ func (f *fakeFolders) Remove(_ context.Context, id string, freed func()) error {
 }
 
 func (f *fakeFolders) Usage(ctx context.Context, id, _ string) (int64, int64, error) {
-	return 4096, 1, ctx.Err()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.usage.Bytes, f.usage.Files, ctx.Err()
 }
 
 func (f *fakeFolders) Measure(_ context.Context, id, _ string) (core.DiskUse, error) {

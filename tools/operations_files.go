@@ -10,10 +10,12 @@ import (
 // filesPath is where the routes of files are.
 const filesPath = "/v1/environments/{environment_id}/files"
 
-// pathErrors are the codes of whatever names a path.
+// pathErrors are the codes of whatever names a path. There may be no room to restore an
+// archived environment for it.
 var pathErrors = []core.Code{
 	core.CodeNotFound, core.CodeEnvironmentBusy, core.CodePathOutside, core.CodePermissionDenied,
 	core.CodeNotADirectory, core.CodeSymlinkLoop,
+	core.CodeEnvironmentArchived, core.CodeQuotaExceeded, core.CodeDiskFull,
 }
 
 // readErrors are those of what reads one file; an account reads some at one time.
@@ -21,7 +23,7 @@ var readErrors = slices.Concat(pathErrors, []core.Code{core.CodeIsADirectory, co
 
 // writeErrors are those of what writes one.
 var writeErrors = slices.Concat(readErrors, []core.Code{
-	core.CodeAlreadyExists, core.CodeETagMismatch, core.CodeQuotaExceeded, core.CodeTooLarge, core.CodeDiskFull,
+	core.CodeAlreadyExists, core.CodeETagMismatch, core.CodeTooLarge,
 })
 
 // without takes a code out that the operation never has.
@@ -108,7 +110,7 @@ func changeRows() []Operation {
 			Method:      http.MethodPost, Path: filesPath + "/mkdir", Scope: core.ScopeFilesWrite,
 			Hints:   Hints{},
 			Success: done(),
-			Errors:  append(slices.Clone(pathErrors), core.CodeAlreadyExists, core.CodeQuotaExceeded, core.CodeDiskFull),
+			Errors:  append(slices.Clone(pathErrors), core.CodeAlreadyExists),
 		}, (*core.Service).MakeDirectory),
 		Define(Operation{
 			Name: "delete_file", Title: "Delete a file", Noun: files,
@@ -116,7 +118,7 @@ func changeRows() []Operation {
 			Method:      http.MethodDelete, Path: filesPath, Scope: core.ScopeFilesWrite,
 			Hints:   Hints{Destructive: true, Idempotent: true},
 			Success: noContent(),
-			Errors:  append(slices.Clone(readErrors), core.CodeNotEmpty, core.CodeETagMismatch, core.CodeDiskFull),
+			Errors:  append(slices.Clone(readErrors), core.CodeNotEmpty, core.CodeETagMismatch),
 		}, (*core.Service).DeleteFile),
 	}
 }
@@ -182,7 +184,7 @@ func streamRows() []Operation {
 			Method:      http.MethodGet, Path: filesPath + "/watch", Scope: core.ScopeFilesRead,
 			Hints:  Hints{ReadOnly: true, Idempotent: true},
 			NoTool: "a stream is no message; an assistant has list_files",
-			Errors: append(slices.Clone(pathErrors), core.CodeRateLimited, core.CodeQuotaExceeded),
+			Errors: append(slices.Clone(pathErrors), core.CodeRateLimited),
 		}, (*core.Service).WatchFiles),
 	}
 }

@@ -46,7 +46,7 @@ func shellLifeRows() []Operation {
 			Method:      http.MethodPost, Path: "/v1/shells", Scope: core.ScopeExec,
 			Hints:   Hints{},
 			Success: created(func(sh core.Shell) string { return "/v1/shells/" + sh.ID }),
-			Errors:  []core.Code{core.CodeNotFound, core.CodeEnvironmentBusy, core.CodeQuotaExceeded, core.CodeTooLarge, core.CodeDiskFull},
+			Errors:  []core.Code{core.CodeNotFound, core.CodeEnvironmentBusy, core.CodeEnvironmentArchived, core.CodeQuotaExceeded, core.CodeTooLarge, core.CodeDiskFull},
 		}, (*core.Service).OpenShell),
 		Define(Operation{
 			Name: "list_shells", Title: "List shells", Noun: shells,

@@ -1,0 +1,164 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"envapi/core"
+)
+
+func forkOf(id string, change ...func(*core.ForkEnvironmentInput)) core.ForkEnvironmentInput {
+	in := core.ForkEnvironmentInput{EnvironmentRef: refTo(id)}
+	for _, c := range change {
+		c(&in)
+	}
+	return in
+}
+
+func (w *world) fork(in core.ForkEnvironmentInput) core.Environment {
+	w.t.Helper()
+	env, err := w.ForkEnvironment(context.Background(), alice, in)
+	must(w.t, err)
+	return env
+}
+
+func TestForkCopiesTheFolder(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.host.needsUID = true })
+	source, err := w.CreateEnvironment(t.Context(), alice, core.CreateEnvironmentInput{
+		Name: "source", Limits: core.EnvironmentLimits{RunningCommands: ptr(2), Shells: ptr(1)}, IdleMS: ptr(int64(5_000_000)),
+	})
+	must(t, err)
+	w.folders.put(source.ID, "word")
+	running := w.run(source.ID, "wait", noWait)
+
+	fork := w.fork(forkOf(source.ID, func(in *core.ForkEnvironmentInput) {
+		in.Name, in.Labels, in.Limits.Shells = "fork", map[string]string{"a": "b"}, ptr(2)
+	}))
+	if fork.ID == source.ID || fork.Name != "fork" || fork.Labels["a"] != "b" || fork.State != core.StateActive {
+		t.Fatalf("got %+v", fork)
+	}
+	if *fork.Usage.RunningCommands.Allowed != 2 || *fork.Usage.Shells.Allowed != 2 || fork.IdleMS == nil || *fork.IdleMS != *source.IdleMS {
+		t.Fatalf("the limits are not those of the source, and the ones given: %+v", fork)
+	}
+	w.wantWord(fork.ID, "word")
+	w.wantWord(source.ID, "word")
+	if c, err := w.GetCommand(t.Context(), alice, core.GetCommandInput{CommandID: running.ID}); err != nil || c.Status != core.CommandRunning {
+		t.Fatalf("the source was disturbed: %v %v", c.Status, err)
+	}
+	w.wantWhole()
+	w.run(fork.ID, "exit 0")
+}
+
+func TestForkRefuses(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Limits.EnvironmentsPerProfile = 2 })
+	env := w.create()
+	_, err := w.ForkEnvironment(t.Context(), bob, forkOf(env.ID))
+	wantCode(t, err, core.CodeNotFound)
+	_, err = w.ForkEnvironment(t.Context(), alice, forkOf(env.ID, func(in *core.ForkEnvironmentInput) { in.Name = "a\nb" }))
+	wantField(t, err, "name")
+	_, err = w.ForkEnvironment(t.Context(), alice, forkOf(env.ID, func(in *core.ForkEnvironmentInput) { in.Limits.Shells = ptr(1000) }))
+	wantField(t, err, "limits.shells")
+	w.create()
+	_, err = w.ForkEnvironment(t.Context(), alice, forkOf(env.ID))
+	if e := wantCode(t, err, core.CodeQuotaExceeded); e.Facts["limit"] != "environments_per_profile" {
+		t.Fatalf("got %v", e.Facts)
+	}
+	w.wantWhole()
+}
+
+func TestForkOnceUnderAKey(t *testing.T) {
+	w := newWorld(t)
+	env := w.archived("word") // it is restored, once
+	in := forkOf(env, func(in *core.ForkEnvironmentInput) { in.IdempotencyKey = "k" })
+	ids := make([]string, 20)
+	together(20, func(i int) {
+		fork, err := w.ForkEnvironment(context.Background(), alice, in)
+		if err != nil || fork.State != core.StateActive {
+			t.Errorf("call %d: %v %v", i, fork.State, err)
+		}
+		ids[i] = fork.ID
+	})
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Fatalf("several: %v", ids)
+		}
+	}
+	if n := w.folders.unpacked(env); n != 1 {
+		t.Fatalf("unpacked %d times", n)
+	}
+	w.wantWord(ids[0], "word")
+	w.wantWhole()
+	w.restart()
+	if again := w.fork(in); again.ID != ids[0] {
+		t.Fatalf("after a restart another one: %s", again.ID)
+	}
+	_, err := w.DeleteEnvironment(t.Context(), alice, refTo(env))
+	must(t, err)
+	if again := w.fork(in); again.ID != ids[0] {
+		t.Fatalf("without the source another one: %s", again.ID)
+	}
+	in.Name = "b"
+	_, err = w.ForkEnvironment(t.Context(), alice, in)
+	wantCode(t, err, core.CodeIdempotencyMismatch)
+}
+
+func TestAForkThatFailsWasNeverMade(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.host.needsUID = true })
+	env := w.create()
+	in := forkOf(env.ID, func(in *core.ForkEnvironmentInput) { in.IdempotencyKey = "k" })
+	w.folders.on("copy", func(context.Context) error { return errDisk })
+	if _, err := w.ForkEnvironment(t.Context(), alice, in); !errors.Is(err, errDisk) {
+		t.Fatalf("got %v", err)
+	}
+	if n := len(w.environments()); n != 1 {
+		t.Fatalf("%d are listed", n)
+	}
+	w.wantWhole()
+	w.folders.on("copy", nil)
+	w.fork(in) // the same key is as good as new
+}
+
+func TestAForkOfWhatIsResetMeanwhileIsNone(t *testing.T) {
+	w := newWorld(t)
+	env := w.create()
+	w.folders.on("copy", func(ctx context.Context) error {
+		_, err := w.ResetEnvironment(ctx, alice, refTo(env.ID))
+		return err
+	})
+	_, err := w.ForkEnvironment(t.Context(), alice, forkOf(env.ID))
+	wantCode(t, err, core.CodeEnvironmentBusy)
+	if n := len(w.environments()); n != 1 {
+		t.Fatalf("%d are listed", n)
+	}
+	w.wantWhole()
+}
+
+func TestAnEnvironmentThatIsForkedIsNotIdle(t *testing.T) {
+	w := newWorld(t)
+	env := w.create()
+	var done bool
+	w.folders.on("copy", func(context.Context) (err error) {
+		done, err = w.idle(env.ID)
+		return err
+	})
+	w.fork(forkOf(env.ID))
+	if done {
+		t.Fatal("it was archived while it was read")
+	}
+}
+
+func TestAForkMustFitItsLimits(t *testing.T) {
+	w := newWorld(t)
+	env := w.create()
+	w.folders.usage = core.DiskUse{Bytes: 2 << 20, Files: 20}
+	_, err := w.ForkEnvironment(t.Context(), alice, forkOf(env.ID, func(in *core.ForkEnvironmentInput) { in.Limits.DiskBytes = ptr(int64(1 << 20)) }))
+	if e := wantCode(t, err, core.CodeQuotaExceeded); e.Facts["limit"] != "disk_bytes" {
+		t.Fatalf("got %v", e.Facts)
+	}
+	_, err = w.ForkEnvironment(t.Context(), alice, forkOf(env.ID, func(in *core.ForkEnvironmentInput) { in.Limits.Files = ptr(int64(16)) }))
+	if e := wantCode(t, err, core.CodeQuotaExceeded); e.Facts["limit"] != "files" {
+		t.Fatalf("got %v", e.Facts)
+	}
+	w.fork(forkOf(env.ID, func(in *core.ForkEnvironmentInput) { in.Limits.Files = ptr(int64(20)) }))
+}
