@@ -13,6 +13,8 @@ type Limits struct {
 	EnvironmentsPerAccount int
 	EnvironmentsPerProfile int
 	ArchivedEnvironments   int   // of an account
+	TerminalsPerAccount    int   // open at one time, of shells and of commands
+	RequestsPerSecond      int   // of an account; 0: as many as come. The doors hold it, here it is told
 	Shells                 int   // open ones, per environment, as all that follow
 	RunningCommands        int   // those that wait in line in a shell included
 	Processes              int   // at one time
@@ -39,6 +41,8 @@ func (l Limits) check() error {
 		limitEnvironmentsPerAccount: {int64(l.EnvironmentsPerAccount), 1},
 		limitEnvironmentsPerProfile: {int64(l.EnvironmentsPerProfile), 1},
 		limitArchivedEnvironments:   {int64(l.ArchivedEnvironments), 1},
+		limitTerminalsPerAccount:    {int64(l.TerminalsPerAccount), 1},
+		limitRequestsPerSecond:      {int64(l.RequestsPerSecond), 0},
 		limitShells:                 {int64(l.Shells), 1},
 		limitRunningCommands:        {int64(l.RunningCommands), 1},
 		limitProcesses:              {int64(l.Processes), MinProcesses},
@@ -93,6 +97,8 @@ const (
 	limitEnvironmentsPerAccount = "environments_per_account"
 	limitEnvironmentsPerProfile = "environments_per_profile"
 	limitArchivedEnvironments   = "archived_environments"
+	limitTerminalsPerAccount    = "terminals_per_account"
+	limitRequestsPerSecond      = "requests_per_second"
 	limitShells                 = "shells"
 	limitRunningCommands        = "running_commands"
 	limitProcesses              = "processes"

@@ -21,6 +21,7 @@ type run struct {
 	place  *place
 	shell  *shell // the one that it runs in, or nil
 	turn   *turn  // its place in the line of shell
+	tty    keepsTerminal
 
 	started outcome // whether it was started, or came in line
 	// The following are valid once it was.
@@ -154,6 +155,7 @@ func (s *Service) forget(r *run) {
 	s.mu.Lock()
 	delete(s.runs, r.record.ID)
 	s.mu.Unlock()
+	r.tty.letGo()
 }
 
 // live gives a command that is in memory, or nil.

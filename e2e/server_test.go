@@ -167,6 +167,7 @@ func settings(c config, more map[string]string) []string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(),
 		"ENVAPI_DATA_DIR=" + c.data,
 		"ENVAPI_SANDBOX_TIER=" + c.tier,
+		"ENVAPI_MAX_REQUESTS_PER_SECOND=0", // tests hurry
 	}
 	for _, pairs := range []map[string]string{c.env, more} {
 		for name, value := range pairs {

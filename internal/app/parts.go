@@ -12,6 +12,7 @@ import (
 	"envapi/internal/config"
 	"envapi/internal/datalock"
 	"envapi/internal/outputlog"
+	"envapi/internal/settings"
 	"envapi/internal/store"
 	"envapi/internal/workspace"
 	"envapi/sandbox"
@@ -83,15 +84,34 @@ func (p *parts) openService(ctx context.Context, c Setup) error {
 		return err
 	}
 	p.closeLater(p.sandbox.Close)
+	lifetimes, err := p.openSettings(c)
+	if err != nil {
+		return err
+	}
 	p.service, err = core.New(ctx, core.Config{
 		Store: database, Workspaces: workspaces, Logs: logs, Sandbox: p.sandbox,
-		Limits: c.Limits(), Retention: c.Retention(), UIDs: c.UIDs(), Log: c.Log,
+		Limits: c.Limits(), Retention: c.Retention(), Lifetimes: lifetimes, UIDs: c.UIDs(), Log: c.Log,
 	})
 	if err != nil {
 		return err
 	}
 	p.closeLater(p.service.Close)
 	return nil
+}
+
+// openSettings gives what asks settings-api, where there is one.
+func (p *parts) openSettings(c Setup) (core.Lifetimes, error) {
+	if c.SettingsURL == "" {
+		return nil, nil
+	}
+	client, err := settings.New(settings.Config{
+		URL: c.SettingsURL, TokenFile: c.SettingsTokenFile, Store: p.store, Log: c.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.closeLater(client.Close)
+	return client, nil
 }
 
 // lockUIDs keeps other services off the host uids of this one's range, and off

@@ -32,9 +32,13 @@ func (s *Server) Handler() http.Handler {
 		server.WithDisableLocalhostProtection(true),
 		server.WithStreamableHTTPLogger(s.Log))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hurried := s.pace(r.Context())
 		m, status, err := readRequest(w, r)
 		if err == nil {
 			status, err = http.StatusBadRequest, checkVersion(r, m)
+		}
+		if err == nil && hurried != nil && m.method != string(mcp.MethodToolsCall) {
+			status, err = tooSoon(w, hurried)
 		}
 		if err != nil {
 			refuse(w, status, m.refusal(err))
@@ -49,7 +53,7 @@ func (s *Server) Handler() http.Handler {
 			refuse(w, http.StatusInternalServerError, m.refusal(err))
 			return
 		}
-		r = r.Clone(withArguments(r.Context(), m.arguments))
+		r = r.Clone(withHurried(withArguments(r.Context(), m.arguments), hurried))
 		r.Header.Del(server.HeaderKeySessionID)
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		protocol.ServeHTTP(w, r)

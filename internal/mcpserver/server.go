@@ -22,6 +22,9 @@ type Config struct {
 	Service    *core.Service
 	Version    string
 	Log        *slog.Logger // nil discards
+	// Pace says whether an account may send a message over HTTP now, or fails with
+	// `rate_limited`; nil is that it may. Who is served over stdio is alone.
+	Pace func(account string) error
 }
 
 // Server offers the operations as tools.
@@ -122,6 +125,9 @@ func (s *Server) call(ctx context.Context, op tools.Operation) (output []byte, e
 			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
 		}
 	}()
+	if err := hurriedFrom(ctx); err != nil {
+		return nil, err
+	}
 	caller, _ := core.CallerFrom(ctx)
 	value, err := op.CallTool(ctx, s.Service, caller, argumentsFrom(ctx))
 	if err != nil {

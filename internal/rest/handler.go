@@ -20,6 +20,9 @@ type Config struct {
 	Service    *core.Service
 	Verifier   Verifier     // never nil
 	MCP        http.Handler // serves POST /mcp for callers that were verified; nil leaves it out
+	// Pace says whether an account may ask once more now, or fails with `rate_limited`;
+	// nil is that it may. POST /mcp is left to the one who serves it.
+	Pace func(account string) error
 	// Ready says whether the service can do its work; never nil.
 	Ready func(context.Context) Readiness
 	// AllowedHosts are the names, with or without a port, that the Host header

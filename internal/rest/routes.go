@@ -62,6 +62,9 @@ func (h *handler) route(a *answer, r *http.Request) error {
 			return err
 		}
 		a.account = caller.Account
+		if err := h.pace(r, caller.Account); err != nil {
+			return err
+		}
 		leave, err := h.crowd.enter(caller.Account, h.atOnce)
 		if err != nil {
 			return err
@@ -74,6 +77,15 @@ func (h *handler) route(a *answer, r *http.Request) error {
 	}
 	h.mux.ServeHTTP(a, r)
 	return nil
+}
+
+// pace counts a request of an account, which may have come too soon. One of MCP is
+// counted by the door behind it, which refuses in words of its own.
+func (h *handler) pace(r *http.Request, account string) error {
+	if h.Pace == nil || h.MCP != nil && r.Method == http.MethodPost && r.URL.Path == "/mcp" {
+		return nil
+	}
+	return h.Pace(account)
 }
 
 // guarded says whether nothing at all is said about a path without a token.
