@@ -1,9 +1,11 @@
 package core
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"unicode/utf8"
 )
 
@@ -25,4 +27,31 @@ func idempotency(operation, key string, input any) (Idempotency, error) {
 		return Idempotency{}, err
 	}
 	return Idempotency{Operation: operation, Key: key, Fingerprint: hex.EncodeToString(hash.Sum(nil))}, nil
+}
+
+// onceUnder makes something under a key, or finds what was made under it before. Who comes
+// while it is being made waits for that, and makes it where that failed. This process
+// alone works on the data folder: that suffices to make one only.
+func onceUnder[T any](ctx context.Context, s *Service, o Owner, key Idempotency, find func(id string) (T, error), make func() (T, error)) (T, error) {
+	if key.Key == "" {
+		return make()
+	}
+	var none T
+	release, err := s.keyed.take(ctx, fmt.Sprintf("%q", []string{o.Account, o.Profile, key.Operation, key.Key}))
+	if err != nil {
+		return none, err
+	}
+	defer release()
+	id, err := s.Store.Made(ctx, o, key)
+	if err != nil {
+		return none, err
+	}
+	if id != "" {
+		found, err := find(id)
+		if err == nil || AsError(err).Code != CodeNotFound {
+			return found, err
+		}
+		// It was removed since, and the key with it.
+	}
+	return make()
 }

@@ -17,7 +17,7 @@ const (
 
 // OpenShell opens a shell and answers when it takes commands, or, of kind
 // terminal, was started. It fails with `invalid_argument`, `not_found`,
-// `environment_busy`, `quota_exceeded` or `unavailable`.
+// `environment_busy`, `quota_exceeded`, `idempotency_mismatch` or `unavailable`.
 func (s *Service) OpenShell(ctx context.Context, c Caller, in OpenShellInput) (Shell, error) {
 	in, err := in.complete()
 	if err != nil {
@@ -26,11 +26,24 @@ func (s *Service) OpenShell(ctx context.Context, c Caller, in OpenShellInput) (S
 	if in.EnvironmentID, err = s.whereToRun(ctx, c, in.EnvironmentID); err != nil {
 		return Shell{}, err
 	}
-	sh, err := s.makeShell(ctx, c.Owner, in)
+	key, err := idempotency("open_shell", in.IdempotencyKey, in.fingerprinted())
 	if err != nil {
 		return Shell{}, err
 	}
-	return s.showShell(ctx, foundShell{sh.current(), sh}), nil
+	f, err := onceUnder(ctx, s, c.Owner, key,
+		func(id string) (foundShell, error) { return s.findShell(ctx, c.Owner, id) },
+		func() (foundShell, error) { return s.makeShell(ctx, c.Owner, in, key) })
+	if err != nil {
+		return Shell{}, err
+	}
+	return s.showShell(ctx, f), nil
+}
+
+// fingerprinted is the part of the input that must be the same under the same
+// idempotency key.
+func (in OpenShellInput) fingerprinted() OpenShellInput {
+	in.IdempotencyKey, in.Restoring = "", Restoring{}
+	return in
 }
 
 // complete fills in the defaults and refuses what no shell can be made of.
@@ -67,23 +80,23 @@ func (t TerminalSize) size() *sandbox.Size {
 }
 
 // makeShell writes the record of a shell, then opens it, as start does with a command.
-func (s *Service) makeShell(ctx context.Context, o Owner, in OpenShellInput) (*shell, error) {
+func (s *Service) makeShell(ctx context.Context, o Owner, in OpenShellInput, key Idempotency) (foundShell, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return foundShell{}, err
 	}
-	ctx = context.WithoutCancel(ctx)
-	p, leave, err := s.enterOwn(ctx, o, in.EnvironmentID)
+	p, leave, err := s.enterOwn(ctx, o, in.EnvironmentID, in.Restoring)
 	if err != nil {
-		return nil, err
+		return foundShell{}, err
 	}
 	defer leave()
+	ctx = context.WithoutCancel(ctx)
 
 	sh := newShell(p, s.newShellRecord(o, in))
 	s.rememberShell(sh) // before the record, as in start
-	_, env, _, err := s.Store.CreateShell(ctx, sh.record, s.Limits.Shells, Idempotency{})
-	if err != nil {
+	record, env, existed, err := s.Store.CreateShell(ctx, sh.record, s.Limits.Shells, key)
+	if err != nil || existed {
 		s.forgetShell(sh)
-		return nil, missing(err, "environment", in.EnvironmentID)
+		return foundShell{record, nil}, missing(err, "environment", in.EnvironmentID)
 	}
 	s.disk.add(env)
 	err = s.launchShell(ctx, sh, env, in)
@@ -94,7 +107,7 @@ func (s *Service) makeShell(ctx context.Context, o Owner, in OpenShellInput) (*s
 		s.forgetShell(sh)
 	}
 	sh.opened.settle(err)
-	return sh, err
+	return foundShell{sh.current(), sh}, err
 }
 
 func (s *Service) newShellRecord(o Owner, in OpenShellInput) ShellRecord {
@@ -116,7 +129,7 @@ func (s *Service) newShellRecord(o Owner, in OpenShellInput) ShellRecord {
 
 // launchShell makes the log, starts bash and begins to watch it.
 func (s *Service) launchShell(ctx context.Context, sh *shell, env EnvironmentRecord, in OpenShellInput) error {
-	if err := firstError(s.disk.check(env), s.checkRoom(ctx, env)); err != nil {
+	if err := firstError(sh.tty.hold(s, env.Owner.Account), s.disk.check(env), s.checkRoom(ctx, env)); err != nil {
 		return err
 	}
 	log, err := s.Logs.Create(env.ID, sh.record.ID)

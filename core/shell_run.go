@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 
 // RunInShell runs a command in a shell and waits for its end as Exec does. It
 // fails with `invalid_argument`, `too_large`, `not_found`, `environment_busy`,
-// `quota_exceeded`, `shell_busy`, `shell_closed` or `unavailable`; then nothing
-// was started.
+// `quota_exceeded`, `shell_busy`, `shell_closed`, `idempotency_mismatch` or
+// `unavailable`; then nothing was started.
 func (s *Service) RunInShell(ctx context.Context, c Caller, in RunInShellInput) (Command, error) {
 	v, err := newView(in.WaitMS, defaultExecWait, in.OutputBytes)
 	if err != nil {
@@ -21,32 +22,57 @@ func (s *Service) RunInShell(ctx context.Context, c Caller, in RunInShellInput) 
 	if err := firstError(checkScript(in.Command), checkTimeout(in.TimeoutMS, s.Limits.MaxTimeout)); err != nil {
 		return Command{}, err
 	}
-	sh, err := s.usableShell(ctx, c.Owner, in.ShellID)
+	key, err := idempotency("run_in_shell", in.IdempotencyKey, in.fingerprinted())
 	if err != nil {
 		return Command{}, err
+	}
+	f, err := onceUnder(ctx, s, c.Owner, key,
+		func(id string) (found, error) { return s.find(ctx, c.Owner, id) },
+		func() (found, error) { return s.startIn(ctx, c.Owner, in, key) })
+	if err != nil {
+		return Command{}, err
+	}
+	return s.show(ctx, f, v), nil
+}
+
+// fingerprinted is the part of the input that must be the same under the same
+// idempotency key: what is run and where, not how it is answered.
+func (in RunInShellInput) fingerprinted() RunInShellInput {
+	in.WaitMS, in.OutputBytes, in.IdempotencyKey = nil, nil, ""
+	return in
+}
+
+// startIn starts a command in a shell of o's that takes commands.
+func (s *Service) startIn(ctx context.Context, o Owner, in RunInShellInput, key Idempotency) (found, error) {
+	sh, err := s.usableShell(ctx, o, in.ShellID)
+	if err != nil {
+		return found{}, err
 	}
 	if sh.record.Kind != ShellCommand {
-		return Command{}, invalid("shell_id", "shell %q is of kind terminal, which is typed into: use write_shell and read_shell, or open a shell of kind command", in.ShellID)
+		return found{}, invalid("shell_id", "shell %q is of kind terminal, which is typed into: use write_shell and read_shell, or open a shell of kind command", in.ShellID)
 	}
-	r, err := s.startInShell(ctx, sh, in)
+	r, err := s.startInShell(ctx, sh, in, key)
 	if err != nil {
-		return Command{}, err
+		return found{}, err
 	}
-	return s.show(ctx, found{r.current(), r}, v), nil
+	return found{r.current(), r}, nil
 }
 
 // startInShell puts a command in line, writes its record, and starts it where it
 // is its turn.
-func (s *Service) startInShell(ctx context.Context, sh *shell, in RunInShellInput) (*run, error) {
+func (s *Service) startInShell(ctx context.Context, sh *shell, in RunInShellInput, key Idempotency) (*run, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ctx = context.WithoutCancel(ctx)
-	p, leave, err := s.enterOwn(ctx, sh.record.Owner, sh.record.EnvironmentID)
+	p, leave, err := s.enterOwn(ctx, sh.record.Owner, sh.record.EnvironmentID, asItIs)
+	if hasCode(err, CodeEnvironmentArchived) {
+		err = s.hasEnded(ctx, sh) // with its environment
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+	ctx = context.WithoutCancel(ctx)
 
 	r := newRun(p, sh.newCommand(in, s.now()))
 	r.shell, r.turn, r.in, r.eye = sh, newTurn(), sh.in, sh.eye
@@ -59,7 +85,7 @@ func (s *Service) startInShell(ctx context.Context, sh *shell, in RunInShellInpu
 		}
 		return nil, err
 	}
-	err = s.recordInShell(ctx, r, in)
+	err = s.recordInShell(ctx, r, in, key)
 	if err != nil {
 		r.begin(vanished{}) // who waits for it to begin need not any more
 		sh.quit(r)
@@ -88,10 +114,13 @@ func (sh *shell) newCommand(in RunInShellInput, at time.Time) CommandRecord {
 
 // recordInShell writes the record of a command that is in line, and starts it
 // where it is its turn.
-func (s *Service) recordInShell(ctx context.Context, r *run, in RunInShellInput) error {
-	record, env, _, err := s.Store.CreateCommand(ctx, r.record, s.Limits.RunningCommands, Idempotency{})
+func (s *Service) recordInShell(ctx context.Context, r *run, in RunInShellInput, key Idempotency) error {
+	record, env, existed, err := s.Store.CreateCommand(ctx, r.record, s.Limits.RunningCommands, key)
 	if err != nil {
 		return missing(err, "environment", r.record.EnvironmentID)
+	}
+	if existed {
+		return fmt.Errorf("%s was made under an idempotency key whose turn this call has", record.ID)
 	}
 	s.disk.add(env)
 	r.shell.active(record.StartedAt)

@@ -14,7 +14,7 @@ import (
 func TestEnvironmentComesBackAsItWasMade(t *testing.T) {
 	s := openNew(t)
 	ctx := context.Background()
-	running, processes := 3, 40
+	running, processes, idle := 3, 40, 90*time.Second+time.Millisecond
 	e := core.EnvironmentRecord{
 		ID:             "env_1",
 		Owner:          core.Owner{Account: "a\x00b'\"", Profile: "p\xff😀"},
@@ -22,8 +22,10 @@ func TestEnvironmentComesBackAsItWasMade(t *testing.T) {
 		Labels:         map[string]string{"": "", "k\x00\"\\": "v\u2028<>&"},
 		State:          core.StateActive,
 		Limits:         core.EnvironmentLimits{RunningCommands: &running, Processes: &processes},
+		Idle:           &idle,
 		CreatedAt:      noon,
 		LastActivityAt: noon.Add(time.Hour),
+		Archive:        &core.Archive{At: core.At(noon).Time, Bytes: 1 << 40, Content: core.DiskUse{Bytes: 1 << 41, Files: 7}},
 	}
 	made, again, err := s.CreateEnvironment(ctx, e, plenty, core.UIDRange{First: 7, End: 8}, noKey)
 	if err != nil || again {

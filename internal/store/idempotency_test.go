@@ -10,7 +10,7 @@ import (
 	"envapi/core"
 )
 
-// making is one of the two ways to make something under a key.
+// making is one of the ways to make something under a key.
 type making struct {
 	name string
 	make func(s *Store, o core.Owner, id string, k core.Idempotency) (made string, again bool, err error)
@@ -26,6 +26,10 @@ var makings = []making{
 		c, _, again, err := s.CreateCommand(context.Background(), cmd(o, "env_of_"+o.Account+o.Profile, id), 20, k)
 		return c.ID, again, err
 	}, func(s *Store, id string) error { return s.DropCommand(context.Background(), id) }},
+	{"shell", func(s *Store, o core.Owner, id string, k core.Idempotency) (string, bool, error) {
+		sh, _, again, err := s.CreateShell(context.Background(), shell(o, "env_of_"+o.Account+o.Profile, id), 20, k)
+		return sh.ID, again, err
+	}, func(s *Store, id string) error { return s.DropShell(context.Background(), id) }},
 }
 
 func prepareOwners(t *testing.T, s *Store) {
@@ -51,6 +55,7 @@ func TestB17TheSameKeyMakesOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = openAt(t, path)
+			wantMade(t, s, alice, key("k", "f"), "id0")
 			if made, again, err := m.make(s, alice, "id3", key("k", "f")); err != nil || made != "id0" || !again {
 				t.Errorf("after a restart: %q, %v, %v", made, again, err)
 			}
@@ -162,5 +167,54 @@ func TestTheKeyOfADeletedEnvironmentIsNotFound(t *testing.T) {
 	}
 	if err := create("env_2", "g"); core.AsError(err).Code != core.CodeIdempotencyMismatch {
 		t.Errorf("another input: %v", err)
+	}
+}
+
+func wantMade(t *testing.T, s *Store, o core.Owner, k core.Idempotency, want string) {
+	t.Helper()
+	if id, err := s.Made(context.Background(), o, k); err != nil || id != want {
+		t.Errorf("under %+v of %v is %q, %v, want %q", k, o, id, err, want)
+	}
+}
+
+func TestWhatWasMadeUnderAKeyIsTold(t *testing.T) {
+	s := openNew(t)
+	prepareOwners(t, s)
+	for i, m := range makings {
+		id, k := fmt.Sprint("id", i), key(i, "f")
+		wantMade(t, s, alice, k, "")
+		if _, _, err := m.make(s, alice, id, k); err != nil {
+			t.Fatal(err)
+		}
+		wantMade(t, s, alice, k, id)
+		wantMade(t, s, alice2, k, "")
+		wantMade(t, s, bob, k, "")
+		wantMade(t, s, alice, noKey, "")
+		if made, err := s.Made(t.Context(), alice, key(i, "g")); core.AsError(err).Code != core.CodeIdempotencyMismatch || made != "" {
+			t.Errorf("another input: %q, %v", made, err)
+		}
+		if err := m.undo(s, id); err != nil {
+			t.Fatal(err)
+		}
+		wantMade(t, s, alice, k, "")
+	}
+}
+
+func TestKeysOfWhatRanGoWithTheirEnvironment(t *testing.T) {
+	s := openNew(t)
+	ctx := t.Context()
+	mustCreate(t, s, alice, "env_1")
+	for i := range removeAtOnce + 1 { // more than one transaction removes
+		id := fmt.Sprint("sh_", i)
+		if _, _, _, err := s.CreateShell(ctx, shell(alice, "env_1", id), 1<<20, key(id, "f")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.DeleteEnvironment(ctx, alice, "env_1"); err != nil {
+		t.Fatal(err)
+	}
+	var keys int
+	if err := s.reads.row(ctx, `SELECT count(*) FROM idempotency`).Scan(&keys); err != nil || keys != 0 {
+		t.Errorf("%d keys are left, %v", keys, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ func (s *Store) TouchEnvironments(ctx context.Context, active map[string]time.Ti
 // activity first. Its cursor is for this process only, and says how others are.
 func (s *Store) IdleEnvironments(ctx context.Context, before time.Time, cursor string, limit int) ([]core.EnvironmentRecord, string, error) {
 	const what = "look for idle environments"
-	var afterMS, afterSeq int64
+	afterMS, afterSeq := int64(math.MinInt64), int64(0)
 	if cursor != "" {
 		if _, err := fmt.Sscanf(cursor, "%d.%d", &afterMS, &afterSeq); err != nil {
 			return nil, "", fmt.Errorf("cannot %s: the cursor %q is none: %w", what, cursor, err)
