@@ -89,19 +89,21 @@ func (w *Workspaces) pack(ctx context.Context, id string) (core.Archive, error) 
 		return core.Archive{}, err
 	}
 	f := os.NewFile(uintptr(n), name)
-	a, err := writeArchive(ctx, folder, f)
+	a, err := w.writeArchive(ctx, folder, f)
 	err = errors.Join(err, f.Close())
 	if err == nil {
+		w.reached("synced")
 		err = unix.Renameat(fd(w.archives), name, fd(w.archives), id+archiveEnd)
 	}
 	if err != nil {
 		return core.Archive{}, errors.Join(err, removeEntry(w.archives, name))
 	}
+	w.reached("moved")
 	return a, w.archives.Sync()
 }
 
 // writeArchive writes an archive to the disk.
-func writeArchive(ctx context.Context, folder, f *os.File) (core.Archive, error) {
+func (w *Workspaces) writeArchive(ctx context.Context, folder, f *os.File) (core.Archive, error) {
 	if err := f.Chmod(0o600); err != nil { // the umask may have cut it
 		return core.Archive{}, err
 	}
@@ -109,6 +111,7 @@ func writeArchive(ctx context.Context, folder, f *os.File) (core.Archive, error)
 	if err != nil {
 		return core.Archive{}, err
 	}
+	w.reached("written")
 	if err := f.Sync(); err != nil {
 		return core.Archive{}, err
 	}

@@ -295,8 +295,8 @@ func TestDeepTrees(t *testing.T) {
 		name  string
 		depth int
 	}{
-		"many levels":                     {"d", 2100},
-		"paths longer than an entry has":  {strings.Repeat("d", 255), 200},
+		"many levels":                         {"d", 2100},
+		"paths longer than an entry has":      {strings.Repeat("d", 255), 200},
 		"as many levels as are held, and one": {"d", 33},
 	} {
 		t.Run(name, func(t *testing.T) {

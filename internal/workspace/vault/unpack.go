@@ -189,7 +189,7 @@ func (u *unpacker) make(h *tar.Header, name string, number uint64, is meta) erro
 		if err = u.maker.enter(name, is); err == nil {
 			u.trail.push(name)
 		}
-		return twice(h, err)
+		return twice(h.Name, err)
 	case tar.TypeSymlink:
 		if h.Linkname == "" || len(h.Linkname) >= unix.PathMax || strings.IndexByte(h.Linkname, 0) >= 0 {
 			return damaged("the link %.100q leads to what is no path", h.Name)
@@ -198,21 +198,21 @@ func (u *unpacker) make(h *tar.Header, name string, number uint64, is meta) erro
 	case tar.TypeFifo:
 		err = u.maker.fifo(name, is)
 	case tar.TypeLink:
-		return twice(h, u.maker.link(number, name))
+		return twice(h.Name, u.maker.link(number, name))
 	default:
 		return damaged("%.100q is of a type (%q) that is never packed", h.Name, h.Typeflag)
 	}
 	if err == nil {
 		err = u.maker.remember(number, name)
 	}
-	return twice(h, err)
+	return twice(h.Name, err)
 }
 
 // twice says of what cannot be made because of what was made before that the archive is
 // at fault.
-func twice(h *tar.Header, err error) error {
+func twice(name string, err error) error {
 	if errors.Is(err, unix.EEXIST) || errors.Is(err, errTwice) || errors.Is(err, errUnknown) {
-		return damaged("%.100q: %w", h.Name, err)
+		return damaged("%.100q: %w", name, err)
 	}
 	return err
 }
@@ -221,7 +221,7 @@ func twice(h *tar.Header, err error) error {
 func (u *unpacker) begin(h *tar.Header, name string, number uint64, is meta) error {
 	f, err := u.maker.create(name)
 	if err != nil {
-		return twice(h, err)
+		return twice(h.Name, err)
 	}
 	u.file = &growing{file: f, name: name, number: number, meta: is, size: h.Size}
 	if text, ok := h.PAXRecords[recordSize]; ok {
@@ -290,5 +290,5 @@ func (u *unpacker) closeFile() error {
 	if err = errors.Join(err, g.file.Close()); err != nil {
 		return err
 	}
-	return u.maker.remember(g.number, g.name)
+	return twice(g.name, u.maker.remember(g.number, g.name))
 }
