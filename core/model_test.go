@@ -20,6 +20,8 @@ type model struct {
 	processes map[string]*fakeProcess
 	inShell   map[string]string // by command: its shell, or ""
 	shells    map[string]*modelShell
+	archived  map[string]bool   // by environment
+	words     map[string]string // by environment: what its folder holds
 }
 
 // modelShell is what must be true of a shell.
@@ -32,7 +34,7 @@ func TestAnySequenceOfCallsIsAsTheModelSays(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.host.needsUID = true })
 	rapid.Check(t, func(rt *rapid.T) {
 		w.t = rt
-		m := &model{w, map[string]string{}, map[string]string{}, map[string]*fakeProcess{}, map[string]string{}, map[string]*modelShell{}}
+		m := &model{w, map[string]string{}, map[string]string{}, map[string]*fakeProcess{}, map[string]string{}, map[string]*modelShell{}, map[string]bool{}, map[string]string{}}
 		for _, env := range w.environments() {
 			m.delete(env.ID)
 		}
@@ -45,6 +47,9 @@ func TestAnySequenceOfCallsIsAsTheModelSays(t *testing.T) {
 			"close":   m.closeShell,
 			"quit":    m.quit,
 			"kill":    m.kill,
+			"archive": func(rt *rapid.T) { m.archive(m.someEnvironment(rt)) },
+			"restore": m.restore,
+			"fork":    m.fork,
 			"reset":   func(rt *rapid.T) { m.reset(m.someEnvironment(rt)) },
 			"delete":  func(rt *rapid.T) { m.delete(m.someEnvironment(rt)) },
 			"restart": func(*rapid.T) { m.lose(); w.restart() },
@@ -63,16 +68,77 @@ func (m *model) someEnvironment(rt *rapid.T) string {
 }
 
 func (m *model) create(rt *rapid.T) {
-	_, err := m.w.CreateEnvironment(context.Background(), alice, core.CreateEnvironmentInput{})
-	if err != nil && len(m.w.environments()) < testLimits.EnvironmentsPerProfile {
-		rt.Fatal(err)
+	room := m.hasRoom()
+	env, err := m.w.CreateEnvironment(context.Background(), alice, core.CreateEnvironmentInput{})
+	if !room {
+		wantCode(rt, err, core.CodeQuotaExceeded)
+		return
 	}
+	must(rt, err)
+	m.words[env.ID] = env.ID
+	m.w.folders.put(env.ID, env.ID)
+}
+
+// active gives how many environments count as active.
+func (m *model) active() (n int) {
+	for _, env := range m.w.environments() {
+		if !m.archived[env.ID] {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) hasRoom() bool { return m.active() < testLimits.EnvironmentsPerProfile }
+
+func (m *model) archive(env string) {
+	m.endAll(env, "killed environment_archived")
+	m.closeAll(env, core.CloseEnvironmentArchived)
+	m.w.archive(env)
+	m.archived[env] = true
+}
+
+func (m *model) restore(rt *rapid.T) {
+	env := m.someEnvironment(rt)
+	room := m.hasRoom()
+	_, err := m.w.RestoreEnvironment(context.Background(), alice, refTo(env))
+	m.used(rt, env, room, err)
+}
+
+// used says whether a call could use an environment, which is then restored.
+func (m *model) used(rt *rapid.T, env string, room bool, err error) bool {
+	if m.archived[env] && !room {
+		wantCode(rt, err, core.CodeQuotaExceeded)
+		return false
+	}
+	delete(m.archived, env)
+	return true
+}
+
+func (m *model) fork(rt *rapid.T) {
+	env := m.someEnvironment(rt)
+	room := testLimits.EnvironmentsPerProfile - m.active()
+	fork, err := m.w.ForkEnvironment(context.Background(), alice, forkOf(env))
+	needs := 1
+	if m.archived[env] {
+		needs = 2 // it is restored
+	}
+	if room < needs {
+		wantCode(rt, err, core.CodeQuotaExceeded)
+		return
+	}
+	must(rt, err)
+	delete(m.archived, env)
+	m.words[fork.ID] = m.words[env]
 }
 
 func (m *model) run(rt *rapid.T) {
 	env := m.someEnvironment(rt)
-	n := len(m.w.host.processes())
+	n, room := len(m.w.host.processes()), m.hasRoom()
 	c, err := m.w.Exec(context.Background(), alice, execInput(env, "wait", noWait))
+	if !m.used(rt, env, room, err) {
+		return
+	}
 	if m.running(env) >= testLimits.RunningCommands {
 		wantCode(rt, err, core.CodeQuotaExceeded)
 		return
@@ -114,13 +180,23 @@ func (m *model) kill(rt *rapid.T) {
 func (m *model) reset(env string) {
 	m.endAll(env, "killed environment_reset")
 	m.closeAll(env, core.CloseEnvironmentReset)
-	m.w.reset(env)
+	room := m.hasRoom()
+	_, err := m.w.ResetEnvironment(context.Background(), alice, refTo(env))
+	if m.archived[env] && !room {
+		wantCode(m.w.t, err, core.CodeQuotaExceeded)
+		return
+	}
+	must(m.w.t, err)
+	delete(m.archived, env)
+	m.words[env] = ""
 }
 
 func (m *model) delete(env string) {
 	maps.DeleteFunc(m.commands, func(_, of string) bool { return of == env })
 	maps.DeleteFunc(m.outcomes, func(id, _ string) bool { return m.commands[id] == "" })
 	maps.DeleteFunc(m.shells, func(_ string, sh *modelShell) bool { return sh.env == env })
+	delete(m.archived, env)
+	delete(m.words, env)
 	_, err := m.w.DeleteEnvironment(context.Background(), alice, core.EnvironmentRef{EnvironmentID: env})
 	must(m.w.t, err)
 }
@@ -138,7 +214,11 @@ func (m *model) openShell(rt *rapid.T) {
 			open++
 		}
 	}
+	room := m.hasRoom()
 	got, err := m.w.OpenShell(context.Background(), alice, core.OpenShellInput{EnvironmentID: env})
+	if !m.used(rt, env, room, err) {
+		return
+	}
 	if open >= testLimits.Shells {
 		wantCode(rt, err, core.CodeQuotaExceeded)
 		return
@@ -251,6 +331,14 @@ func (m *model) end(id, outcome string) {
 func (m *model) check(rt *rapid.T) {
 	m.w.t = rt
 	m.w.wantWhole()
+	for id, word := range m.words {
+		m.w.wantWord(id, word)
+	}
+	for _, env := range m.w.environments() {
+		if (env.State == core.StateArchived) != m.archived[env.ID] {
+			rt.Fatalf("%s is %s", env.ID, env.State)
+		}
+	}
 	m.checkShells(rt)
 	got := map[string]string{}
 	page, err := m.w.ListCommands(context.Background(), alice, core.ListCommandsInput{Paging: core.Paging{Limit: 200}})
