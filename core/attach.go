@@ -33,6 +33,7 @@ type Attachment struct {
 	found   foundShell
 	log     OutputLog
 	offset  int64
+	end     func() // of the use
 }
 
 // Attach opens the terminal of a shell, also of one that is closed, for what is
@@ -55,7 +56,7 @@ func (s *Service) Attach(ctx context.Context, c Caller, in AttachInput) (*Attach
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the output of %s: %w", in.ShellID, err)
 	}
-	a := &Attachment{service: s, caller: c, found: f, log: log}
+	a := &Attachment{service: s, caller: c, found: f, log: log, end: s.viewed(f)}
 	if in.Offset != nil {
 		a.offset = *in.Offset
 	} else {
@@ -69,6 +70,7 @@ func (s *Service) Attach(ctx context.Context, c Caller, in AttachInput) (*Attach
 // Close ends the attachment. The shell goes on.
 func (a *Attachment) Close() {
 	a.log.Release()
+	a.end()
 	a.service.watchers.Done()
 }
 

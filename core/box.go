@@ -60,6 +60,39 @@ func (s *Service) admit(ctx context.Context, account string) error {
 	return nil
 }
 
+// start starts something in a box that is not being let go.
+func (o *opening) start(ctx context.Context, start func(context.Context, sandbox.Box) error) error {
+	if !o.take() {
+		return sandbox.ErrBoxClosed
+	}
+	return start(ctx, o.box)
+}
+
+// take notes that something is to be started, unless the box is let go.
+func (o *opening) take() bool {
+	o.using.Lock()
+	defer o.using.Unlock()
+	if !o.retired {
+		o.uses++
+	}
+	return !o.retired
+}
+
+// taken says how often take was called.
+func (o *opening) taken() int64 {
+	o.using.Lock()
+	defer o.using.Unlock()
+	return o.uses
+}
+
+// retire lets the box go, unless something was to be started in it after so many uses.
+func (o *opening) retire(uses int64) bool {
+	o.using.Lock()
+	defer o.using.Unlock()
+	o.retired = o.retired || o.uses == uses
+	return o.uses == uses
+}
+
 // inBox starts something in the box of an environment, and gives that. A box that
 // ended before has not started it; then it is tried once more in a new one.
 func (s *Service) inBox(ctx context.Context, p *place, env EnvironmentRecord, start func(context.Context, sandbox.Box) error) (*opening, error) {
@@ -72,7 +105,7 @@ func (s *Service) inBox(ctx context.Context, p *place, env EnvironmentRecord, st
 		if err != nil {
 			return nil, err
 		}
-		if err = start(ctx, in.box); !errors.Is(err, sandbox.ErrBoxClosed) {
+		if err = in.start(ctx, start); !errors.Is(err, sandbox.ErrBoxClosed) {
 			return in, err
 		}
 		select {

@@ -22,6 +22,7 @@ func (in CreateEnvironmentInput) check(deployment Limits) error {
 	return firstError(
 		checkName(in.Name),
 		checkLabels(in.Labels),
+		checkIdle(in.IdleMS, 1),
 		in.Limits.check(deployment),
 	)
 }
@@ -38,8 +39,20 @@ func (in UpdateEnvironmentInput) check(deployment Limits) error {
 			return err
 		}
 	}
+	if err := checkIdle(in.IdleMS, 0); err != nil {
+		return err
+	}
 	if in.Limits != nil {
 		return in.Limits.check(deployment)
+	}
+	return nil
+}
+
+// checkIdle refuses an idle time that is none. One out of the deployment's bounds is
+// brought within them.
+func checkIdle(ms *int64, least int64) error {
+	if ms != nil && *ms < least {
+		return invalid("idle_ms", "idle_ms is %d: give %d or more", *ms, least)
 	}
 	return nil
 }

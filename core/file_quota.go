@@ -20,7 +20,6 @@ type room struct {
 	whole chan struct{} // closed when who has taken all there was is done; nil: nobody has
 	at    time.Time     // when the last count was begun; zero: there was none
 	moved atomic.Bool   // whether something was changed since, which may have freed some
-	last  atomic.Int64  // when activity was last recorded, in nanoseconds
 }
 
 const (
@@ -33,8 +32,6 @@ const (
 	// spaceStep is after how many bytes the free space of the host is looked at again.
 	spaceStep = 1 << 20
 	blockSize = 4096 // in which common file systems give space
-	// activityPause is after what time activity is recorded again.
-	activityPause = time.Second
 )
 
 // roomOf gives the room of an environment.
@@ -64,21 +61,6 @@ func (d *diskWatch) learn(id string, use DiskUse, limits boxLimits, at time.Time
 	defer d.mu.Unlock()
 	if d.watched[id] == nil {
 		d.known[id] = known{use, use.Bytes > limits.DiskBytes || use.Files > limits.Files, at}
-	}
-}
-
-// noted records that an environment was worked in, now and then.
-func (r *room) noted(s *Service, env EnvironmentRecord) {
-	now, last := time.Now(), r.last.Load()
-	if now.UnixNano()-last < int64(activityPause) || !r.last.CompareAndSwap(last, now.UnixNano()) {
-		return
-	}
-	_, err := s.Store.UpdateEnvironment(context.Background(), env.Owner, env.ID, func(env *EnvironmentRecord) error {
-		env.LastActivityAt = At(now).Time
-		return nil
-	})
-	if err != nil && !errors.Is(err, ErrNoRecord) {
-		s.Log.Error("cannot record the activity of an environment", "environment", env.ID, "error", err)
 	}
 }
 

@@ -140,6 +140,7 @@ func (s *Service) WriteInput(ctx context.Context, c Caller, in WriteInputInput) 
 	if err != nil {
 		return InputTaken{}, err
 	}
+	s.used(f.record.EnvironmentID)
 	if f.run.shell != nil {
 		s.touch(ctx, f.run.shell)
 	}

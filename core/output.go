@@ -31,6 +31,7 @@ func (s *Service) ReadOutput(ctx context.Context, c Caller, in ReadOutputInput) 
 		return Output{}, fmt.Errorf("cannot open the output of %s: %w", in.CommandID, err)
 	}
 	defer log.Release()
+	defer s.using(f.record.EnvironmentID)()
 	return s.follow(ctx, q, log, f.ended())
 }
 

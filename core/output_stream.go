@@ -16,6 +16,7 @@ type OutputStream struct {
 	log     OutputLog
 	ended   <-chan struct{}
 	outcome func(context.Context) (any, error)
+	end     func() // of the use
 }
 
 // StreamOutput opens a command's output, to be read from where in says. It fails
@@ -29,7 +30,7 @@ func (s *Service) StreamOutput(ctx context.Context, c Caller, in ReadOutputInput
 	if err != nil {
 		return nil, err
 	}
-	return s.stream(q, f.record.EnvironmentID, f.record.ID, f.ended(), func(ctx context.Context) (any, error) {
+	return s.stream(q, f.record.EnvironmentID, f.record.ID, f.ended(), s.using(f.record.EnvironmentID), func(ctx context.Context) (any, error) {
 		return s.GetCommand(ctx, c, GetCommandInput{CommandID: in.CommandID})
 	})
 }
@@ -49,24 +50,28 @@ func (s *Service) StreamShell(ctx context.Context, c Caller, in ReadShellInput) 
 	if err != nil {
 		return nil, err
 	}
-	return s.stream(q, f.record.EnvironmentID, f.record.ID, f.ended(), func(ctx context.Context) (any, error) {
+	return s.stream(q, f.record.EnvironmentID, f.record.ID, f.ended(), s.viewed(f), func(ctx context.Context) (any, error) {
 		return s.GetShell(ctx, c, in.ShellRef)
 	})
 }
 
 // stream opens a log. Ended is closed when the one whose log it is has ended;
-// outcome then gives what became of it.
-func (s *Service) stream(q outputQuery, environmentID, id string, ended <-chan struct{}, outcome func(context.Context) (any, error)) (*OutputStream, error) {
+// outcome then gives what became of it. End ends the use that the stream is.
+func (s *Service) stream(q outputQuery, environmentID, id string, ended <-chan struct{}, end func(), outcome func(context.Context) (any, error)) (*OutputStream, error) {
 	log, err := s.Logs.Open(environmentID, id)
 	if err != nil {
+		end()
 		return nil, fmt.Errorf("cannot open the output of %s: %w", id, err)
 	}
 	q.wait = math.MaxInt64 // as long as the reader does
-	return &OutputStream{s, id, q, log, ended, outcome}, nil
+	return &OutputStream{s, id, q, log, ended, outcome, end}, nil
 }
 
 // Close ends the use of the log.
-func (o *OutputStream) Close() { o.log.Release() }
+func (o *OutputStream) Close() {
+	o.log.Release()
+	o.end()
+}
 
 // Resume has the next page begin at an offset.
 func (o *OutputStream) Resume(offset int64) { o.query.offset, o.query.tail = max(0, offset), 0 }

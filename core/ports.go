@@ -192,7 +192,8 @@ type Store interface {
 	// CreateShell counts the open shells of the environment against limit, or the
 	// environment's own where that is lower, and inserts in one transaction; it
 	// gives the environment and fails as CreateCommand does. The opening, and in
-	// CloseShell and UpdateShell the time given, is activity of the environment.
+	// CloseShell and UpdateShell the time given, is activity of the environment, unless
+	// a shell is closed for being idle or with its environment's archiving.
 	// Keys are as in CreateCommand.
 	CreateShell(ctx context.Context, sh ShellRecord, limit int, key Idempotency) (made ShellRecord, env EnvironmentRecord, existed bool, err error)
 	// DropShell removes a shell that could not be opened. Dropping what is not

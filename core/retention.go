@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Retention says how long what nobody uses is kept.
 type Retention struct {
@@ -11,6 +14,29 @@ type Retention struct {
 	Keys        time.Duration // idempotency keys; not longer than Ended
 	Every       time.Duration // how often is looked
 }
+
+// check refuses times by which everything would be ended at once. Where Every is 0
+// nothing is looked for, and nothing ended.
+func (r Retention) check() error {
+	if r.Every == 0 {
+		return nil
+	}
+	for name, is := range map[string]time.Duration{
+		"every": r.Every, "box": r.Box, "ended": r.Ended, "keys": r.Keys,
+		"shell": min(r.Shell.Least, r.Shell.Default), "environment": min(r.Environment.Least, r.Environment.Default),
+	} {
+		if is <= 0 {
+			return fmt.Errorf("the retention %s is %v: it must be more than 0", name, is)
+		}
+	}
+	if r.Keys > r.Ended {
+		return fmt.Errorf("the retention of keys is %v: it must not be longer than that of what they stand for, %v", r.Keys, r.Ended)
+	}
+	return nil
+}
+
+// shortest is how long nothing is idle enough, whoever asked for what.
+func (b Bounded) shortest() time.Duration { return min(b.Default, b.Least) }
 
 // Bounded is a time that callers may choose within bounds.
 type Bounded struct{ Default, Least, Most time.Duration }

@@ -15,6 +15,7 @@ import (
 type shell struct {
 	record ShellRecord // as it was opened
 	place  *place
+	tty    keepsTerminal
 
 	opened outcome // whether it was opened
 	// The following are valid once it was.
@@ -35,6 +36,7 @@ type shell struct {
 	leaving bool   // what it started in the background lives on
 	shut    bool   // over is closed
 	line    []*run // its commands: the first one runs, the others wait
+	viewers int    // who is before its terminal, or follows its stream
 	touched time.Time
 	now     ShellRecord // its size, directory and last activity
 	latest  string      // the command that it runs, or ran last; see runs
@@ -119,6 +121,7 @@ func (s *Service) forgetShell(sh *shell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.shells, sh.record.ID)
+	sh.tty.letGo()
 }
 
 func (s *Service) liveShell(id string) *shell {

@@ -21,17 +21,17 @@ func (s *Service) CloseShell(ctx context.Context, c Caller, in CloseShellInput) 
 			return Shell{}, err
 		}
 		defer s.open.RUnlock()
-		if err := s.closeShell(context.WithoutCancel(ctx), f.shell, in.KeepBackground); err != nil {
+		if err := s.closeShell(context.WithoutCancel(ctx), f.shell, in.KeepBackground, CloseByCaller); err != nil {
 			return Shell{}, err
 		}
 	}
 	return s.showShell(ctx, f), nil
 }
 
-// closeShell ends a shell and returns when its end is recorded, and those of the
-// commands that were in line.
-func (s *Service) closeShell(ctx context.Context, sh *shell, keep bool) error {
-	sh.condemn(CloseByCaller)
+// closeShell ends a shell for a reason and returns when its end is recorded, and those
+// of the commands that were in line.
+func (s *Service) closeShell(ctx context.Context, sh *shell, keep bool, reason string) error {
+	sh.condemn(reason)
 	line := sh.shutDown()
 	for _, r := range line {
 		r.condemn(doom{status: CommandKilled, reason: ReasonShellClosed})

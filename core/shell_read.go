@@ -22,6 +22,7 @@ func (s *Service) ReadShell(ctx context.Context, c Caller, in ReadShellInput) (S
 		return ShellOutput{}, fmt.Errorf("cannot open the output of %s: %w", in.ShellID, err)
 	}
 	defer log.Release()
+	defer s.viewed(f)()
 	if in.Screen {
 		return s.screen(ctx, f, log, q.wait)
 	}

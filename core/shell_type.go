@@ -40,6 +40,9 @@ func (s *Service) typeInto(ctx context.Context, sh *shell, what typed) (taken, e
 		return taken{}, err
 	}
 	s.touch(ctx, sh)
+	if isClosed(sh.over) {
+		return taken{}, s.hasEnded(ctx, sh) // it was idle until now
+	}
 	took, err := what.put(ctx, sh.process.Terminal())
 	if err != nil && sh.isEnding(err) {
 		return taken{}, s.hasEnded(ctx, sh)
@@ -104,12 +107,13 @@ func (s *Service) resize(ctx context.Context, sh *shell, size TerminalSize) erro
 // touch notes that a shell was used, by which what runs there may go on to fill
 // the disk.
 func (s *Service) touch(ctx context.Context, sh *shell) {
+	s.used(sh.record.EnvironmentID)
 	s.disk.add(EnvironmentRecord{ID: sh.record.EnvironmentID, Owner: sh.record.Owner})
 	sh.recording.Lock() // so that the store has the last one last
 	defer sh.recording.Unlock()
 	now := s.now()
 	sh.mu.Lock()
-	sh.now.LastActivityAt = now
+	sh.now.LastActivityAt = later(sh.now.LastActivityAt, now)
 	due := now.Sub(sh.touched) >= activePause
 	if due {
 		sh.touched = now

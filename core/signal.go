@@ -25,6 +25,7 @@ func (s *Service) SignalCommand(ctx context.Context, c Caller, in SignalCommandI
 	if err != nil {
 		return Command{}, err
 	}
+	s.used(f.record.EnvironmentID)
 	if r := f.run; r != nil && !isClosed(r.ended.known) {
 		if err := s.signal(ctx, r, name); err != nil {
 			return Command{}, err

@@ -87,6 +87,9 @@ func (s *Store) CloseShell(ctx context.Context, id string, end core.ShellEnd) er
 		if err != nil || end.ClosedAt == nil {
 			return err
 		}
+		if end.Reason == core.CloseIdle || end.Reason == core.ReasonEnvironmentArchived {
+			return touch(ctx, tx, "", id, *end.ClosedAt) // nobody has used the environment
+		}
 		return touchShell(ctx, tx, id, *end.ClosedAt)
 	})
 }

@@ -1,0 +1,123 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// warnPause is how long nothing more is said of an account whose archives are full.
+const warnPause = 24 * time.Hour
+
+// archiveEnvironments archives the environments that nobody has used for as long as
+// they may be idle: that longest without use first. The next run goes on where one
+// stops.
+func (r *reaper) archiveEnvironments(ctx context.Context) (count int, err error) {
+	s := r.service
+	times, until := s.idleTimes(), time.Now().Add(archivePeriod)
+	for looked := 0; looked < mostReaped; {
+		before := s.now().Add(-s.Retention.Environment.shortest())
+		page, next, err := s.Store.IdleEnvironments(ctx, before, r.after, reapBatch)
+		if err != nil {
+			r.after = ""
+			return count, fmt.Errorf("cannot look for idle environments: %w", err)
+		}
+		for _, env := range page {
+			done, err := r.archiveOne(ctx, times, env)
+			if ctx.Err() != nil {
+				return count, nil
+			}
+			if err != nil {
+				s.Log.Error("cannot archive an idle environment, trying again", "id", env.ID, "error", err)
+			}
+			if done {
+				count++
+			}
+		}
+		looked += len(page)
+		if r.after = next; next == "" || count >= mostEnded || time.Now().After(until) {
+			break
+		}
+	}
+	return count, nil
+}
+
+// archiveOne archives an environment where its time is over and nothing runs in it.
+func (r *reaper) archiveOne(ctx context.Context, times idleTimes, env EnvironmentRecord) (bool, error) {
+	s := r.service
+	last := s.lastActivity(env)
+	if s.now().Sub(last) < s.Retention.Environment.shortest() {
+		return false, nil
+	}
+	idle, ends := s.environmentTime(env, times.of(ctx, env.Owner))
+	if !ends || s.now().Sub(last) < idle || s.hasWork(ctx, env.ID) {
+		return false, nil
+	}
+	done, err := r.archive(ctx, env, last)
+	switch {
+	case hasCode(err, CodeQuotaExceeded):
+		r.warnOfArchives(env, err)
+		return false, nil
+	case err != nil || !done:
+		return false, err
+	}
+	s.Log.Info("an environment is archived, since nobody used it for as long as it may be idle",
+		"id", env.ID, "account", env.Owner.Account, "profile", env.Owner.Profile, "last_activity", last, "idle", idle)
+	return true, nil
+}
+
+// environmentTime gives how long an environment may be idle, by what it says itself
+// and what its owner has asked for, and whether it ends for being idle at all.
+func (s *Service) environmentTime(env EnvironmentRecord, asked IdleTimes) (idle time.Duration, ends bool) {
+	if asked.Never || s.Retention.Every == 0 {
+		return 0, false
+	}
+	if env.Idle != nil {
+		return s.Retention.Environment.within(env.Idle), true
+	}
+	return s.Retention.Environment.within(asked.Environment), true
+}
+
+// hasWork says whether anything is under way in an environment: a command that has not
+// ended, a shell in which one is, or that somebody looks at, or one for people in which
+// a program lives. What a command that has ended left in the background is not.
+func (s *Service) hasWork(ctx context.Context, id string) bool {
+	if s.hasRun(id) {
+		return true
+	}
+	for _, sh := range s.shellsIn(id) {
+		if isClosed(sh.closed.known) {
+			continue
+		}
+		if !sh.isIdle(s.now()) || s.hasProgram(ctx, sh) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasRun says whether a command of an environment has not ended.
+func (s *Service) hasRun(id string) bool {
+	for _, r := range s.runsIn(id) {
+		if !isClosed(r.ended.known) {
+			return true
+		}
+	}
+	return false
+}
+
+// warnOfArchives says that an environment stays active because its account has as many
+// archives as it may, now and then.
+func (r *reaper) warnOfArchives(env EnvironmentRecord, err error) {
+	now, account := r.service.now(), env.Owner.Account
+	if last, ok := r.warned[account]; ok && now.Sub(last) < warnPause {
+		return
+	}
+	for other, at := range r.warned {
+		if now.Sub(at) >= warnPause {
+			delete(r.warned, other)
+		}
+	}
+	r.warned[account] = now
+	r.service.Log.Warn("an idle environment stays active, since its account has as many archived ones as it may", "id", env.ID, "account", account, "error", err)
+}
