@@ -95,6 +95,7 @@ func (h *Host) Controls() []sandbox.Control {
 		{Name: "files", Enforced: abi > 0, Detail: "Landlock: the system's programs read-only, the own workspace and temporary folder"},
 		{Name: "processes_hidden", Enforced: false, Detail: "the host's processes can be listed"},
 		{Name: "signals", Enforced: abi >= landlock.ABIScopes, Detail: "Landlock scope: only the own box's processes (ABI 6)"},
+		{Name: "process_ownership", Enforced: true, Detail: "only by descent: a process that is signalled must descend from the box's init, whose uid is the service's"},
 		supervisor.HostIPC(),
 		supervisor.HostNetwork(abi),
 		supervisor.HostUnixSockets(),

@@ -73,7 +73,7 @@ func TestEveryTierReportsEveryControlThatIsDocumented(t *testing.T) {
 		slices.Sort(names)
 		want := []string{
 			"capabilities", "core_dumps", "cpu", "descriptors", "file_size", "files", "ipc", "landlock", "memory", "network",
-			"no_new_privs", "open_files", "processes", "processes_hidden", "seccomp", "signals", "terminals", "tmp", "uid", "unix_sockets",
+			"no_new_privs", "open_files", "process_ownership", "processes", "processes_hidden", "seccomp", "signals", "terminals", "tmp", "uid", "unix_sockets",
 		}
 		if !slices.Equal(names, want) {
 			t.Errorf("%s: got  %q\nwant %q", tier.Tier, names, want)

@@ -21,6 +21,7 @@ func (h *Host) Controls() []sandbox.Control {
 		{Name: "tmp", Enforced: true, Detail: fmt.Sprintf("/tmp of %d MiB and /dev/shm of %d MiB, in memory, /tmp at most half of what it may have", tmpBytes>>20, shmBytes>>20)},
 		{Name: "processes_hidden", Enforced: true, Detail: "a pid namespace, with whose init all end"},
 		{Name: "signals", Enforced: true, Detail: "only the own box's processes can be named"},
+		{Name: "process_ownership", Enforced: true, Detail: "a process is named, signalled and waited for within its pid namespace"},
 		{Name: "ipc", Enforced: true, Detail: "an ipc namespace"},
 		{Name: "network", Enforced: true, Detail: "an empty network namespace"},
 		{Name: "terminals", Enforced: true, Detail: fmt.Sprintf("a file system of terminals of its own, %d at most", protocol.Terminals)},

@@ -14,6 +14,7 @@ func (h *Host) Controls() []sandbox.Control {
 		{Name: "files", Enforced: true, Detail: "Landlock: the system's programs read-only, the own workspace and temporary folder"},
 		{Name: "processes_hidden", Detail: "the host's processes can be listed"},
 		{Name: "signals", Enforced: true, Detail: "Landlock scope: only the own box's processes (ABI 6)"},
+		{Name: "process_ownership", Enforced: true, Detail: "a process that is signalled must descend from the box's init and have its uid"},
 		supervisor.HostIPC(),
 		supervisor.HostNetwork(abi),
 		supervisor.HostUnixSockets(),
