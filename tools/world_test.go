@@ -149,7 +149,7 @@ func newService(t *testing.T) *core.Service {
 	s, err := core.New(t.Context(), core.Config{
 		Store: db, Workspaces: folders, Logs: logs, Sandbox: stage{}, Log: slog.New(slog.DiscardHandler),
 		Limits: core.Limits{
-			EnvironmentsPerAccount: 2, EnvironmentsPerProfile: 2, ArchivedEnvironments: 100, Shells: 1, RunningCommands: 2, Processes: 100,
+			EnvironmentsPerAccount: 2, EnvironmentsPerProfile: 2, ArchivedEnvironments: 100, TerminalsPerAccount: 100, Shells: 1, RunningCommands: 2, Processes: 100,
 			MemoryBytes: 1 << 30, DiskBytes: 1 << 30, Files: 1000,
 			DefaultTimeout: time.Minute, MaxTimeout: time.Hour,
 		},

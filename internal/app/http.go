@@ -14,6 +14,7 @@ import (
 	"envapi/internal/config"
 	"envapi/internal/keyring"
 	"envapi/internal/mcpserver"
+	"envapi/internal/pace"
 	"envapi/internal/rest"
 	"envapi/sandbox/attack"
 	"envapi/tools"
@@ -49,6 +50,7 @@ const (
 // RunHTTP is the program envapi-http: it serves until the context ends and
 // gives the exit code.
 func RunHTTP(ctx context.Context, p Process) int {
+	shareProcessors()
 	if len(p.Args) > 0 {
 		switch p.Args[0] {
 		case "doctor":
@@ -149,10 +151,11 @@ func (s *HTTP) openKeyring(ctx context.Context, c Setup) (err error) {
 
 func (s *HTTP) serve(l net.Listener, c Setup) {
 	operations := tools.Operations()
-	mcp := mcpserver.New(mcpserver.Config{Operations: operations, Service: s.service, Version: Version(), Log: c.Log})
+	requests := pace.New(c.MaxRequestsPerSecond, nil) // one for both doors
+	mcp := mcpserver.New(mcpserver.Config{Operations: operations, Service: s.service, Version: Version(), Log: c.Log, Pace: requests.Take})
 	s.server = &http.Server{
 		Handler: rest.New(rest.Config{
-			Operations: operations, Service: s.service, Verifier: s.keyring, MCP: mcp.Handler(), Ready: s.ready,
+			Operations: operations, Service: s.service, Verifier: s.keyring, MCP: mcp.Handler(), Ready: s.ready, Pace: requests.Take,
 			AllowedHosts: c.AllowedHosts, PublicURL: c.PublicURL, Log: c.Log, Version: Version(),
 		}),
 		ReadHeaderTimeout: headerTimeout,

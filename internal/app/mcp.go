@@ -27,6 +27,7 @@ that it can run beside envapi-http.
 // RunMCP is the program envapi-mcp: it serves until its input ends or the
 // context does, and gives the exit code.
 func RunMCP(ctx context.Context, p Process) int {
+	shareProcessors()
 	_, code, done := parseArgs(config.ProgramMCP, usageMCP, p)
 	if done {
 		return code
@@ -37,6 +38,7 @@ func RunMCP(ctx context.Context, p Process) int {
 	if err != nil {
 		return fail(config.ProgramMCP, p, "cannot start with these settings", err)
 	}
+	c.MaxRequestsPerSecond = 0 // there is one client, and nobody whom it could crowd out
 	log := newLog(c, p.Stderr)
 	parts, err := openParts(ctx, config.ProgramMCP, Setup{Config: c, Log: log})
 	if err != nil {

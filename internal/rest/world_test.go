@@ -110,7 +110,7 @@ func newWorld(t *testing.T, logBytes int64, change ...func(*handler)) *world {
 	w.service, err = core.New(t.Context(), core.Config{
 		Store: db, Workspaces: folders, Logs: logs, Sandbox: w.stage, Log: slog.New(slog.DiscardHandler),
 		Limits: core.Limits{
-			EnvironmentsPerAccount: 2, EnvironmentsPerProfile: 2, ArchivedEnvironments: 100, Shells: 1, RunningCommands: 100, Processes: 100,
+			EnvironmentsPerAccount: 2, EnvironmentsPerProfile: 2, ArchivedEnvironments: 100, TerminalsPerAccount: 100, Shells: 1, RunningCommands: 100, Processes: 100,
 			MemoryBytes: 1 << 30, DiskBytes: 1 << 30, Files: 1000,
 			DefaultTimeout: time.Minute, MaxTimeout: time.Hour,
 		},
@@ -217,6 +217,7 @@ func (*box) Processes(context.Context) ([]sandbox.ProcessInfo, error) { return n
 func (*box) SignalProcess(context.Context, sandbox.ProcessRef, string, bool) (int, error) {
 	return 0, sandbox.ErrNoProcess
 }
+
 func (*box) WaitProcess(context.Context, sandbox.ProcessRef) (sandbox.ProcessEnd, error) {
 	return sandbox.ProcessEnd{}, sandbox.ErrNoProcess
 }
