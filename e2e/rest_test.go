@@ -40,6 +40,9 @@ var routes = map[string]struct{ method, path string }{
 	"read_shell":         {"GET", "/v1/shells/{shell_id}/output"},
 	"resize_shell":       {"POST", "/v1/shells/{shell_id}/resize"},
 	"close_shell":        {"DELETE", "/v1/shells/{shell_id}"},
+	"list_processes":     {"GET", processRoutes},
+	"signal_process":     {"POST", processRoutes + "/{pid}/signal"},
+	"wait_process":       {"GET", processRoutes + "/{pid}/wait"},
 	"get_status":         {"GET", "/v1/status"},
 	"list_files":         {"GET", fileRoutes},
 	"stat_file":          {"GET", fileRoutes + "/stat"},
@@ -53,6 +56,9 @@ var routes = map[string]struct{ method, path string }{
 	"copy_file":          {"POST", fileRoutes + "/copy"},
 	"move_file":          {"POST", fileRoutes + "/move"},
 }
+
+// processRoutes is what the routes of processes begin with.
+const processRoutes = "/v1/environments/{environment_id}/processes"
 
 // fileRoutes is what the routes of files begin with.
 const fileRoutes = "/v1/environments/{environment_id}/files"
