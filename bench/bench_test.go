@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveVariable); dir != "" {
 		serveFiles(dir)
 	}
+	if what := os.Getenv(callsVariable); what != "" {
+		makeCalls(what)
+	}
 	os.Exit(testbin.Run(m))
 }
 

@@ -7,25 +7,11 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 )
 
-const (
-	// loadEnvironments is how many environments the loud account has, and
-	// loadCommands how many commands run in each.
-	loadEnvironments, loadCommands = 4, 8
-	// loadSearches is how many searches it makes at one time, loadUploads how many
-	// uploads of loadBytes, and loadWaits how many calls wait.
-	loadSearches, loadUploads, loadWaits = 32, 2, 200
-	loadBytes                            = 8 << 20
-	// floods is how many requests it makes in a second besides, of which most are
-	// more than it may.
-	floods = 300
-	// patienceOfRefused is how long a search or an upload waits that was refused.
-	patienceOfRefused = 100 * time.Millisecond
-)
+// loadEnvironments is how many environments the loud account has, and loadCommands how
+// many commands run in each.
+const loadEnvironments, loadCommands = 4, 8
 
 // What the loud account runs.
 const (
@@ -36,10 +22,10 @@ const (
 // load is an account that does what it can.
 type load struct {
 	s       *service
-	made    []string // its environments
-	running []string // its commands
-	calls   sync.WaitGroup
-	refused atomic.Int64 // of its requests
+	made    []string     // its environments
+	running []string     // its commands
+	refused int          // of its requests
+	callers func() error // ends those, where there are any
 }
 
 // newLoad prepares an account with so many files to search.
@@ -62,13 +48,10 @@ func (l *load) during(ctx context.Context, begin func(*load, context.Context) er
 	if begin == nil {
 		return do()
 	}
-	within, stop := context.WithCancel(ctx)
-	err := begin(l, within)
+	err := begin(l, ctx)
 	if err == nil {
 		err = do()
 	}
-	stop()
-	l.calls.Wait()
 	return errors.Join(err, l.quiet(ctx))
 }
 
@@ -92,39 +75,7 @@ func (l *load) everything(ctx context.Context) error {
 			}
 		}
 	}
-	f := files{l.s, l.made[0]}
-	for range loadSearches {
-		l.again(ctx, patienceOfRefused, func() error {
-			search := map[string]any{"pattern": "t[a-z]+ that .*7$", "limit": 10}
-			return l.s.call(ctx, http.MethodPost, "/v1/environments/"+f.id+"/files/search", search, nil)
-		})
-	}
-	for i := range loadUploads {
-		l.again(ctx, patienceOfRefused, func() error { return f.put(ctx, fmt.Sprintf("upload%d", i), loadBytes) })
-	}
-	for i := range loadWaits {
-		id := l.running[i%len(l.running)]
-		l.again(ctx, patienceOfRefused, func() error {
-			return l.s.call(ctx, http.MethodGet, "/v1/commands/"+id+"?wait_ms=45000", nil, nil)
-		})
-	}
-	const at = 4
-	for range at {
-		l.again(ctx, at*time.Second/floods, func() error { return l.s.call(ctx, http.MethodGet, "/v1/status", nil, nil) })
-	}
-	return nil
-}
-
-// again calls again and again until ctx ends, with a time between two calls.
-func (l *load) again(ctx context.Context, between time.Duration, call func() error) {
-	l.calls.Go(func() {
-		for ctx.Err() == nil {
-			if err := call(); err != nil && ctx.Err() == nil {
-				l.refused.Add(1)
-			}
-			_ = pause(ctx, between) // the loop sees that ctx has ended
-		}
-	})
+	return l.call(ctx)
 }
 
 // start starts a command that runs until quiet.
@@ -137,8 +88,14 @@ func (l *load) start(ctx context.Context, environment, command string) (id strin
 	return c.ID, err
 }
 
-// quiet ends all commands.
+// quiet ends all commands and calls.
 func (l *load) quiet(ctx context.Context) error {
+	if l.callers != nil {
+		if err := l.callers(); err != nil {
+			return err
+		}
+		l.callers = nil
+	}
 	for _, id := range l.running {
 		if err := l.insist(ctx, http.MethodPost, "/v1/commands/"+id+"/signal", map[string]any{"signal": "KILL"}, nil); err != nil {
 			return err

@@ -39,6 +39,9 @@ func main() {
 	if dir := os.Getenv(serveVariable); dir != "" {
 		serveFiles(dir)
 	}
+	if what := os.Getenv(callsVariable); what != "" {
+		makeCalls(what)
+	}
 	bin := flag.String("bin", "bin", "the folder with envapi-http")
 	rounds := flag.Int("rounds", 300, "rounds to measure")
 	shells := flag.Int("shells", 1000, "environments with an open shell each to have at one time")

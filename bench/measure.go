@@ -36,7 +36,7 @@ type report struct {
 	files      []sample
 	crowd      *crowd
 	fair       []sample
-	refused    int64             // calls of the loud account
+	refused    int               // calls of the loud account
 	absent     map[string]string // what could not be measured here, and why
 }
 
