@@ -70,7 +70,7 @@ type CreateEnvironmentInput struct {
 	Network        bool              `json:"network,omitempty" doc:"Whether its commands may reach the network; refused where the deployment allows none." default:"false"`
 	Limits         EnvironmentLimits `json:"limits,omitempty" doc:"Limits for this environment, at most the deployment's."`
 	IdleMS         *int64            `json:"idle_ms,omitempty" doc:"How long it may be idle before it is archived; default what your settings or the deployment say. It is kept within the deployment's bounds." min:"1"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same environment, also after a restart." minlen:"1" maxlen:"128"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same environment, also after a restart. Keys are kept for the deployment's ENVAPI_IDEMPOTENCY_RETENTION_MS, 24 hours by default." minlen:"1" maxlen:"128"`
 }
 
 // ListEnvironmentsInput asks for the caller's environments, newest first.
@@ -97,7 +97,7 @@ type ForkEnvironmentInput struct {
 	Labels         map[string]string `json:"labels,omitempty" doc:"The new one's labels: up to 32; keys up to 64 characters, values up to 256."`
 	Limits         EnvironmentLimits `json:"limits,omitempty" doc:"The new one's limits, at most the deployment's; those left out are as of the environment that is forked."`
 	IdleMS         *int64            `json:"idle_ms,omitempty" doc:"How long the new one may be idle before it is archived; left out, as of the environment that is forked." min:"1"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same new environment, also after a restart." minlen:"1" maxlen:"128"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same new environment, also after a restart. Keys are kept for the deployment's ENVAPI_IDEMPOTENCY_RETENTION_MS, 24 hours by default." minlen:"1" maxlen:"128"`
 }
 
 // Nothing is the output of an operation that answers without a body.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"envapi/internal/keyring"
@@ -32,11 +33,41 @@ func complete(c *Config, s Source, vars map[string]string) {
 	if vars[prefix+"COMMAND_TIMEOUT_MS"] == "" {
 		c.CommandTimeout = min(c.CommandTimeout, c.MaxCommandTimeout)
 	}
+	completeTimes(c, vars)
 	if s.Program == ProgramMCP && vars[prefix+"UID_RANGE"] == "" {
 		c.UIDRange = UIDRange{First: 2000465536, Last: 2000531071} // beside those of envapi-http
 	}
 	if !s.Root {
 		c.UIDRange = UIDRange{First: 0, Last: -1} // only root can give uids away
+	}
+}
+
+// completeTimes has the defaults of idle times, and of their bounds, and of the keys'
+// retention, go along with what is set.
+func completeTimes(c *Config, vars map[string]string) {
+	unset := func(name string) bool { return vars[prefix+name] == "" }
+	for _, t := range []struct {
+		name                  string
+		usual, least, longest *time.Duration
+	}{
+		{"SHELL_IDLE_MS", &c.ShellIdle, &c.MinShellIdle, &c.MaxShellIdle},
+		{"ENVIRONMENT_IDLE_MS", &c.EnvironmentIdle, &c.MinEnvironmentIdle, &c.MaxEnvironmentIdle},
+	} {
+		if unset(t.name) && !unset("MIN_"+t.name) {
+			*t.usual = max(*t.usual, *t.least)
+		}
+		if unset(t.name) && !unset("MAX_"+t.name) {
+			*t.usual = min(*t.usual, *t.longest)
+		}
+		if unset("MIN_" + t.name) {
+			*t.least = min(*t.least, *t.usual, *t.longest)
+		}
+		if unset("MAX_" + t.name) {
+			*t.longest = max(*t.longest, *t.usual, *t.least)
+		}
+	}
+	if unset("IDEMPOTENCY_RETENTION_MS") {
+		c.IdempotencyRetention = min(c.IdempotencyRetention, c.CommandRetention)
 	}
 }
 
@@ -112,6 +143,7 @@ func check(c Config, s Source, vars map[string]string, wrong map[string]error) [
 	k.that("LogFormat", unless(c.LogFormat == "text" || c.LogFormat == "json", "there is no such format"))
 	k.that("AllowNetwork", unless(!c.AllowNetwork, "this version has no controlled way out for environments"))
 	k.that("UIDRange", unless(s.Root || vars[prefix+"UID_RANGE"] == "", "only root can give uids to environments"))
+	k.settingsAPI(c, s)
 	k.together(c, s)
 	return k.mistakes
 }
@@ -120,6 +152,10 @@ func check(c Config, s Source, vars map[string]string, wrong map[string]error) [
 func (k *checks) together(c Config, s Source) {
 	k.that("CommandTimeout", unless(c.CommandTimeout <= c.MaxCommandTimeout || k.skip[prefix+"MAX_COMMAND_TIMEOUT_MS"] != nil,
 		"above ENVAPI_MAX_COMMAND_TIMEOUT_MS"))
+	k.within("ShellIdle", c.ShellIdle, c.MinShellIdle, c.MaxShellIdle)
+	k.within("EnvironmentIdle", c.EnvironmentIdle, c.MinEnvironmentIdle, c.MaxEnvironmentIdle)
+	k.that("IdempotencyRetention", unless(c.IdempotencyRetention <= c.CommandRetention || k.skip[prefix+"COMMAND_RETENTION_MS"] != nil,
+		"above ENVAPI_COMMAND_RETENTION_MS: a key would outlive what it stands for"))
 	k.that("SandboxTier", unless(c.SandboxTier == "" || strength(c.SandboxTier) >= strength(c.MinSandboxTier),
 		"weaker than ENVAPI_MIN_SANDBOX_TIER"))
 	if s.Program != ProgramHTTP {
@@ -132,6 +168,23 @@ func (k *checks) together(c Config, s Source) {
 	}
 	if c.KeyringURL == "" && k.skip[prefix+"KEYRING_URL"] == nil {
 		k.mistakes = append(k.mistakes, errors.New("ENVAPI_KEYRING_URL is not set: name the keyring whose tokens to accept, or start with --dev to try the service on this machine alone"))
+	}
+}
+
+// within notes where a time is outside of its bounds, or those are no bounds.
+func (k *checks) within(fieldName string, usual, least, longest time.Duration) {
+	name := strings.TrimPrefix(nameOf(field(fieldName)), prefix)
+	minimum, maximum := prefix+"MIN_"+name, prefix+"MAX_"+name
+	if k.skip[minimum] != nil || k.skip[maximum] != nil {
+		return
+	}
+	switch {
+	case least > longest:
+		k.that("Min"+fieldName, "above "+maximum)
+	case usual < least:
+		k.that(fieldName, "below "+minimum)
+	case usual > longest:
+		k.that(fieldName, "above "+maximum)
 	}
 }
 

@@ -64,15 +64,15 @@ type Config struct {
 
 	ETagMaxBytes int64 `env:"ETAG_MAX_BYTES" default:"268435456" min:"1" max:"1125899906842624" doc:"Up to which size the ETag of a file is given without being asked for, since all of the file must be read for it. Above, etag: true asks for it."`
 
-	ShellIdle            time.Duration `env:"SHELL_IDLE_MS" default:"3600000" min:"1000" max:"31536000000" doc:"How long a shell may be idle before it is closed, where its owner's settings do not say. What counts as use is in docs/operations.md."`
-	MinShellIdle         time.Duration `env:"MIN_SHELL_IDLE_MS" default:"60000" min:"1000" max:"31536000000" doc:"The shortest that an owner's settings can make it."`
-	MaxShellIdle         time.Duration `env:"MAX_SHELL_IDLE_MS" default:"604800000" min:"1000" max:"31536000000" doc:"The longest that an owner's settings can make it."`
-	EnvironmentIdle      time.Duration `env:"ENVIRONMENT_IDLE_MS" default:"604800000" min:"1000" max:"31536000000" doc:"How long an environment may be idle before it is archived, where neither its idle_ms nor its owner's settings say."`
-	MinEnvironmentIdle   time.Duration `env:"MIN_ENVIRONMENT_IDLE_MS" default:"600000" min:"1000" max:"31536000000" doc:"The shortest that idle_ms or settings can make it."`
-	MaxEnvironmentIdle   time.Duration `env:"MAX_ENVIRONMENT_IDLE_MS" default:"7776000000" min:"1000" max:"31536000000" doc:"The longest that idle_ms or settings can make it."`
+	ShellIdle            time.Duration `env:"SHELL_IDLE_MS" default:"3600000" min:"1000" max:"31536000000" doc:"How long a shell may be idle before it is closed, where its owner's settings do not say. What counts as use is in docs/operations.md. Default: also within the two below, where they are set."`
+	MinShellIdle         time.Duration `env:"MIN_SHELL_IDLE_MS" default:"60000" min:"1000" max:"31536000000" doc:"The shortest that an owner's settings can make it. Default: at most ENVAPI_SHELL_IDLE_MS."`
+	MaxShellIdle         time.Duration `env:"MAX_SHELL_IDLE_MS" default:"604800000" min:"1000" max:"31536000000" doc:"The longest that an owner's settings can make it. Default: at least ENVAPI_SHELL_IDLE_MS."`
+	EnvironmentIdle      time.Duration `env:"ENVIRONMENT_IDLE_MS" default:"604800000" min:"1000" max:"31536000000" doc:"How long an environment may be idle before it is archived, where neither its idle_ms nor its owner's settings say. Default: also within the two below, where they are set."`
+	MinEnvironmentIdle   time.Duration `env:"MIN_ENVIRONMENT_IDLE_MS" default:"600000" min:"1000" max:"31536000000" doc:"The shortest that idle_ms or settings can make it. Default: at most ENVAPI_ENVIRONMENT_IDLE_MS."`
+	MaxEnvironmentIdle   time.Duration `env:"MAX_ENVIRONMENT_IDLE_MS" default:"7776000000" min:"1000" max:"31536000000" doc:"The longest that idle_ms or settings can make it. Default: at least ENVAPI_ENVIRONMENT_IDLE_MS."`
 	BoxIdle              time.Duration `env:"BOX_IDLE_MS" default:"600000" min:"1000" max:"31536000000" doc:"How long the sandbox of an environment in which nothing lives is kept. The next command makes another, in some milliseconds; what was in /tmp and /dev/shm is gone."`
 	CommandRetention     time.Duration `env:"COMMAND_RETENTION_MS" default:"604800000" min:"60000" max:"31536000000" doc:"How long commands that have ended are kept, with their output, and closed shells."`
-	IdempotencyRetention time.Duration `env:"IDEMPOTENCY_RETENTION_MS" default:"86400000" min:"60000" max:"31536000000" doc:"How long an idempotency key holds after its first use. At most ENVAPI_COMMAND_RETENTION_MS."`
+	IdempotencyRetention time.Duration `env:"IDEMPOTENCY_RETENTION_MS" default:"86400000" min:"60000" max:"31536000000" doc:"How long an idempotency key holds after its first use. At most ENVAPI_COMMAND_RETENTION_MS, as the default is too."`
 	ReaperInterval       time.Duration `env:"REAPER_INTERVAL_MS" default:"60000" min:"100" max:"3600000" doc:"How often the reaper looks for what is idle or old."`
 
 	SettingsURL       string `env:"SETTINGS_URL" allowed:"an https address, http on loopback only" doc:"Where settings-api is, which says how long each person's shells and environments may be idle. Default: nowhere, and the deployment's times hold."`
@@ -110,6 +110,8 @@ func (c Config) Limits() core.Limits {
 		Processes:              c.MaxProcesses,
 		MemoryBytes:            c.MaxMemoryBytes,
 		CPUPercent:             c.MaxCPUPercent,
+		TerminalsPerAccount:    c.MaxTerminalsPerAccount,
+		RequestsPerSecond:      c.MaxRequestsPerSecond,
 		DiskBytes:              c.MaxDiskBytes,
 		Files:                  c.MaxFiles,
 		FreeDiskBytes:          c.MinFreeDiskBytes,

@@ -82,6 +82,10 @@ func TestTheTwoProgramsHaveNoHostUIDInCommon(t *testing.T) {
 }
 
 func TestEverySettingIsRead(t *testing.T) {
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte("t"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s := source(t,
 		"ENVAPI_ADDR=127.0.0.1:1", "ENVAPI_DATA_DIR=/d", "ENVAPI_KEYRING_ISSUER=iss", "ENVAPI_KEYRING_JWKS_URL=http://127.0.0.1/k",
 		"ENVAPI_AUDIENCE=aud", "ENVAPI_TOKEN_TYPES=at+jwt,JWT", "ENVAPI_KEYRING_STALE_MS=60000",
@@ -90,6 +94,11 @@ func TestEverySettingIsRead(t *testing.T) {
 		"ENVAPI_MAX_ENVIRONMENTS_PER_ACCOUNT=4", "ENVAPI_MAX_ENVIRONMENTS_PER_PROFILE=3", "ENVAPI_MAX_SHELLS=6", "ENVAPI_MAX_RUNNING_COMMANDS=2", "ENVAPI_MAX_PROCESSES=17",
 		"ENVAPI_MAX_MEMORY_BYTES=67108864", "ENVAPI_MAX_CPU_PERCENT=150", "ENVAPI_MAX_DISK_BYTES=1048576", "ENVAPI_MAX_FILES=16", "ENVAPI_MIN_FREE_DISK_BYTES=1",
 		"ENVAPI_COMMAND_TIMEOUT_MS=5", "ENVAPI_MAX_COMMAND_TIMEOUT_MS=6", "ENVAPI_MAX_OUTPUT_LOG_BYTES=65536", "ENVAPI_ETAG_MAX_BYTES=7",
+		"ENVAPI_MAX_ARCHIVED_ENVIRONMENTS=8", "ENVAPI_MAX_REQUESTS_PER_SECOND=9", "ENVAPI_MAX_TERMINALS_PER_ACCOUNT=10",
+		"ENVAPI_SHELL_IDLE_MS=2000", "ENVAPI_MIN_SHELL_IDLE_MS=1000", "ENVAPI_MAX_SHELL_IDLE_MS=3000",
+		"ENVAPI_ENVIRONMENT_IDLE_MS=5000", "ENVAPI_MIN_ENVIRONMENT_IDLE_MS=4000", "ENVAPI_MAX_ENVIRONMENT_IDLE_MS=6000",
+		"ENVAPI_BOX_IDLE_MS=7000", "ENVAPI_COMMAND_RETENTION_MS=80000", "ENVAPI_IDEMPOTENCY_RETENTION_MS=70000", "ENVAPI_REAPER_INTERVAL_MS=100",
+		"ENVAPI_SETTINGS_URL=https://settings.test", "ENVAPI_SETTINGS_TOKEN_FILE="+tokenFile,
 		"ENVAPI_LOG_LEVEL=debug", "ENVAPI_LOG_FORMAT=json")
 	s.Root = true
 	got, err := Load(s)
@@ -104,6 +113,11 @@ func TestEverySettingIsRead(t *testing.T) {
 		MaxEnvironmentsPerAccount: 4, MaxEnvironmentsPerProfile: 3, MaxShells: 6, MaxRunningCommands: 2, MaxProcesses: 17,
 		MaxMemoryBytes: 64 << 20, MaxCPUPercent: 150, MaxDiskBytes: 1 << 20, MaxFiles: 16, MinFreeDiskBytes: 1,
 		CommandTimeout: 5 * time.Millisecond, MaxCommandTimeout: 6 * time.Millisecond, MaxOutputLogBytes: 65536, ETagMaxBytes: 7,
+		MaxArchivedEnvironments: 8, MaxRequestsPerSecond: 9, MaxTerminalsPerAccount: 10,
+		ShellIdle: 2 * time.Second, MinShellIdle: time.Second, MaxShellIdle: 3 * time.Second,
+		EnvironmentIdle: 5 * time.Second, MinEnvironmentIdle: 4 * time.Second, MaxEnvironmentIdle: 6 * time.Second,
+		BoxIdle: 7 * time.Second, CommandRetention: 80 * time.Second, IdempotencyRetention: 70 * time.Second, ReaperInterval: 100 * time.Millisecond,
+		SettingsURL: "https://settings.test", SettingsTokenFile: tokenFile,
 		LogLevel: Level(slog.LevelDebug), LogFormat: "json",
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -113,6 +127,17 @@ func TestEverySettingIsRead(t *testing.T) {
 		t.Errorf("uids %+v", got.UIDs())
 	}
 	if l := got.Limits(); l.MemoryBytes != 64<<20 || l.CPUPercent != 150 || l.DiskBytes != 1<<20 || l.Files != 16 || l.FreeDiskBytes != 1 || l.ETagBytes != 7 {
+		t.Errorf("limits %+v", l)
+	}
+	retention := core.Retention{
+		Shell:       core.Bounded{Default: 2 * time.Second, Least: time.Second, Most: 3 * time.Second},
+		Environment: core.Bounded{Default: 5 * time.Second, Least: 4 * time.Second, Most: 6 * time.Second},
+		Box:         7 * time.Second, Ended: 80 * time.Second, Keys: 70 * time.Second, Every: 100 * time.Millisecond,
+	}
+	if got.Retention() != retention {
+		t.Errorf("retention %+v", got.Retention())
+	}
+	if l := got.Limits(); l.ArchivedEnvironments != 8 || l.RequestsPerSecond != 9 || l.TerminalsPerAccount != 10 {
 		t.Errorf("limits %+v", l)
 	}
 	if len(s.Environ)-2 != len(fields) {
@@ -188,6 +213,18 @@ func TestMistakesSayVariableProblemAndWhatIsAllowed(t *testing.T) {
 		{"ENVAPI_COMMAND_TIMEOUT_MS=0", "too small"},
 		{"ENVAPI_MAX_COMMAND_TIMEOUT_MS=86400001", "too large"},
 		{"ENVAPI_MAX_OUTPUT_LOG_BYTES=1", "too small"},
+		{"ENVAPI_REAPER_INTERVAL_MS=0", "too small; allowed: 100 to 3600000"},
+		{"ENVAPI_BOX_IDLE_MS=10m", "not a whole number of milliseconds"},
+		{"ENVAPI_COMMAND_RETENTION_MS=1", "too small"},
+		{"ENVAPI_MAX_REQUESTS_PER_SECOND=-1", "too small"},
+		{"ENVAPI_MAX_TERMINALS_PER_ACCOUNT=0", "too small"},
+		{"ENVAPI_SETTINGS_URL=http://settings.test", "must be https, except on a loopback address"},
+		{"ENVAPI_SETTINGS_URL=settings.test", "not an absolute http or https address"},
+		{"ENVAPI_SETTINGS_URL=https://u:hunter2@settings.test", `ENVAPI_SETTINGS_URL="(hidden)": must not hold a user name or password`},
+		{"ENVAPI_SETTINGS_URL=https://settings.test/?a=b", "must not have a query"},
+		{"ENVAPI_SETTINGS_URL=https://settings.test/?", "must not have a query"},
+		{"ENVAPI_SETTINGS_URL=https://settings.test/#a", "must not have a fragment"},
+		{"ENVAPI_SETTINGS_TOKEN_FILE=/dev/null", "there is no ENVAPI_SETTINGS_URL to send the token to"},
 		{"ENVAPI_LOG_LEVEL=loud", "there is no such level; allowed: debug, info, warn or error"},
 		{"ENVAPI_LOG_FORMAT=xml", "there is no such format"},
 		{"ENVAPI_MAX_PROCESES=9", "ENVAPI_MAX_PROCESES: there is no such setting; the nearest is ENVAPI_MAX_PROCESSES"},
@@ -231,6 +268,48 @@ func TestTheDefaultTimeoutStaysWithinTheLongest(t *testing.T) {
 	_, err = Load(source(t, "ENVAPI_MAX_COMMAND_TIMEOUT_MS=1000", "ENVAPI_COMMAND_TIMEOUT_MS=1001"))
 	if err == nil || !strings.Contains(err.Error(), `ENVAPI_COMMAND_TIMEOUT_MS="1001": above ENVAPI_MAX_COMMAND_TIMEOUT_MS`) {
 		t.Errorf("both: %v", err)
+	}
+}
+
+func TestTimesStayWithinTheirBounds(t *testing.T) {
+	const hour = "3600000"
+	for _, c := range []struct {
+		name string
+		set  []string
+		want string // of the mistake; "" for none
+	}{
+		{"defaults", nil, ""},
+		{"a short time alone takes its bound along", []string{"ENVAPI_SHELL_IDLE_MS=1000", "ENVAPI_ENVIRONMENT_IDLE_MS=1000"}, ""},
+		{"a long time alone likewise", []string{"ENVAPI_SHELL_IDLE_MS=31536000000", "ENVAPI_ENVIRONMENT_IDLE_MS=31536000000"}, ""},
+		{"a bound alone takes the time along", []string{"ENVAPI_MAX_SHELL_IDLE_MS=30000", "ENVAPI_MIN_ENVIRONMENT_IDLE_MS=31536000000"}, ""},
+		{"a short retention takes that of keys along", []string{"ENVAPI_COMMAND_RETENTION_MS=" + hour}, ""},
+		{"below", []string{"ENVAPI_SHELL_IDLE_MS=1000", "ENVAPI_MIN_SHELL_IDLE_MS=2000"}, `ENVAPI_SHELL_IDLE_MS="1000": below ENVAPI_MIN_SHELL_IDLE_MS`},
+		{"above", []string{"ENVAPI_ENVIRONMENT_IDLE_MS=3000", "ENVAPI_MAX_ENVIRONMENT_IDLE_MS=2000"}, `ENVAPI_ENVIRONMENT_IDLE_MS="3000": above ENVAPI_MAX_ENVIRONMENT_IDLE_MS`},
+		{"bounds the wrong way round", []string{"ENVAPI_MIN_SHELL_IDLE_MS=3000", "ENVAPI_MAX_SHELL_IDLE_MS=2000"}, `ENVAPI_MIN_SHELL_IDLE_MS="3000": above ENVAPI_MAX_SHELL_IDLE_MS`},
+		{"keys that outlive commands", []string{"ENVAPI_COMMAND_RETENTION_MS=" + hour, "ENVAPI_IDEMPOTENCY_RETENTION_MS=3600001"}, `ENVAPI_IDEMPOTENCY_RETENTION_MS="3600001": above ENVAPI_COMMAND_RETENTION_MS`},
+		{"a bound that cannot be read is one mistake", []string{"ENVAPI_SHELL_IDLE_MS=3000", "ENVAPI_MAX_SHELL_IDLE_MS=x"}, "not a whole number of milliseconds"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Load(source(t, c.set...))
+			if c.want != "" {
+				if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+					t.Fatalf("got %v, want %s alone", err, c.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := got.Retention()
+			for what, b := range map[string]core.Bounded{"shell": r.Shell, "environment": r.Environment} {
+				if b.Least > b.Default || b.Default > b.Most {
+					t.Errorf("%s: %+v", what, b)
+				}
+			}
+			if r.Keys > r.Ended {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }
 
