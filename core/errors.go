@@ -89,7 +89,7 @@ var Codes = []CodeInfo{
 	{CodeEditNoMatch, "The text to replace is not in the file; `matches` are the lines nearest to it.", []string{"path", "edit", "matches"}},
 	{CodeEditAmbiguous, "The text to replace is there more than once; `matches` are the lines where.", []string{"path", "edit", "matches"}},
 	{CodePatchRejected, "The patch does not fit; nothing was changed.", []string{"file", "hunk"}},
-	{CodeRateLimited, "The account has too many requests under way at one time; try again.", []string{"retry_after_ms"}},
+	{CodeRateLimited, "The account asks too often, or has too much open or under way at one time; the detail says what. Try again after the time that it says.", []string{"retry_after_ms"}},
 	{CodeInternal, "The service failed; the request id finds the cause in its log.", nil},
 	{CodeUnavailable, "The service cannot do this now; try again.", []string{"retry_after_ms"}},
 	{CodeDiskFull, "The host's disk is full.", nil},
