@@ -95,7 +95,7 @@ type ExecInput struct {
 	TimeoutMS      *int64            `json:"timeout_ms,omitempty" doc:"When to end the command and its whole process tree." min:"1" max:"86400000" default:"600000"`
 	Network        *bool             `json:"network,omitempty" doc:"true is refused where the environment has no network."`
 	OutputBytes    *int64            `json:"output_bytes,omitempty" doc:"How much of each stream to answer inline; the rest is kept for read_output." min:"0" max:"1048576" default:"16384"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same command, also after a restart; it is run once. wait_ms and output_bytes may differ." minlen:"1" maxlen:"128"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same key and input again gives the same command, also after a restart; it is run once. wait_ms and output_bytes may differ. Keys are kept for the deployment's ENVAPI_IDEMPOTENCY_RETENTION_MS, 24 hours by default." minlen:"1" maxlen:"128"`
 	Restoring
 }
 

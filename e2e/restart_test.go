@@ -81,6 +81,21 @@ func TestB17IdempotencyHoldsOverARestart(t *testing.T) {
 		p := place{s.rest, as[struct{ ID string }](t, s.must(t, "create_environment", create)).ID}
 		run := object{"command": "echo ran >> log; wc -l < log", "idempotency_key": "run"}
 		c := p.exec(t, run)
+		open := p.in(object{"name": "once", "idempotency_key": "open"})
+		sh := as[shellRecord](t, p.must(t, "open_shell", open))
+		inShell := object{"shell_id": sh.ID, "command": "echo ran >> slog; sleep 60", "idempotency_key": "in shell", "wait_ms": 0}
+		r := as[command](t, p.must(t, "run_in_shell", inShell))
+		if again := as[command](t, p.must(t, "run_in_shell", inShell)); again.ID != r.ID || again.Status != "running" {
+			t.Errorf("while it runs the same key gives %+v", again)
+		}
+		if err := eventually(func() error {
+			if got := p.sh(t, "cat slog 2>&1 || :"); got != "ran\n" {
+				return fmt.Errorf("the shell ran %q", got)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
 		s.kill()
 		p.rest = s.restart(t).rest
 		if again := as[struct{ ID string }](t, p.must(t, "create_environment", create)).ID; again != p.id {
@@ -89,6 +104,16 @@ func TestB17IdempotencyHoldsOverARestart(t *testing.T) {
 		if again := p.exec(t, run); again.ID != c.ID || again.Stdout.Text != "1\n" {
 			t.Errorf("the same key ran %s, then %+v", c.ID, again)
 		}
+		if again := as[shellRecord](t, p.must(t, "open_shell", open)); again.ID != sh.ID || again.State != "closed" || again.CloseReason != "service_restarted" {
+			t.Errorf("the same key opened %s, then %+v", sh.ID, again)
+		}
+		if again := as[command](t, p.must(t, "run_in_shell", inShell)); again.ID != r.ID || again.Status != "lost" {
+			t.Errorf("the same key ran %s in a shell, then %+v", r.ID, again)
+		}
+		if got := p.sh(t, "cat slog"); got != "ran\n" {
+			t.Errorf("the shell ran %q", got)
+		}
+		p.refuse(t, "idempotency_mismatch", "open_shell", p.in(object{"idempotency_key": "open"}))
 		p.refuse(t, "idempotency_mismatch", "create_environment", object{"name": "other", "idempotency_key": "create"})
 		p.refuse(t, "idempotency_mismatch", "exec", p.in(object{"command": "true", "idempotency_key": "run"}))
 	})

@@ -15,7 +15,7 @@ func shellRows() []Operation {
 			Method:      http.MethodPost, Path: "/v1/shells/{shell_id}/run", Scope: core.ScopeExec,
 			Hints:        Hints{Destructive: true, OpenWorld: true},
 			Success:      doneOrGoesOn(func(c core.Command) bool { return c.Status == core.CommandRunning }),
-			Errors:       []core.Code{core.CodeNotFound, core.CodeEnvironmentBusy, core.CodeQuotaExceeded, core.CodeShellBusy, core.CodeShellClosed, core.CodeTooLarge, core.CodeDiskFull},
+			Errors:       []core.Code{core.CodeNotFound, core.CodeEnvironmentBusy, core.CodeQuotaExceeded, core.CodeShellBusy, core.CodeShellClosed, core.CodeIdempotencyMismatch, core.CodeTooLarge, core.CodeDiskFull},
 			ToolDefaults: map[string]any{"output_bytes": 8192},
 		}, (*core.Service).RunInShell),
 		Define(Operation{
@@ -46,7 +46,7 @@ func shellLifeRows() []Operation {
 			Method:      http.MethodPost, Path: "/v1/shells", Scope: core.ScopeExec,
 			Hints:   Hints{},
 			Success: created(func(sh core.Shell) string { return "/v1/shells/" + sh.ID }),
-			Errors:  []core.Code{core.CodeNotFound, core.CodeEnvironmentBusy, core.CodeEnvironmentArchived, core.CodeQuotaExceeded, core.CodeTooLarge, core.CodeDiskFull},
+			Errors:  []core.Code{core.CodeNotFound, core.CodeEnvironmentBusy, core.CodeEnvironmentArchived, core.CodeQuotaExceeded, core.CodeIdempotencyMismatch, core.CodeTooLarge, core.CodeDiskFull},
 		}, (*core.Service).OpenShell),
 		Define(Operation{
 			Name: "list_shells", Title: "List shells", Noun: shells,

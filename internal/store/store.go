@@ -1,5 +1,6 @@
 // Package store keeps the records of core in one SQLite file: environments,
-// commands, idempotency keys and host uids.
+// commands, shells, idempotency keys, host uids, and what was last known of the
+// settings of accounts.
 //
 // What must hold across records (quotas, keys, uids) is decided inside one
 // immediate transaction, and transactions that write run one after another, so
