@@ -111,6 +111,10 @@ var quotas = []struct {
 		d.work.create()
 		d.work.refused("environments_per_account", 4, 4, "create_environment", object{})
 	}},
+	{"archived_environments", func(d quotaDoor) {
+		d.call("archive_environment", object{"environment_id": d.create()})
+		d.refused("archived_environments", 1, 1, "archive_environment", object{"environment_id": d.create()})
+	}},
 	{"shells", func(d quotaDoor) {
 		in := object{"environment_id": d.create()}
 		for range 2 {
