@@ -72,6 +72,14 @@ func hostile() {
 		}
 		fds = fds[1:]
 	}
+	if next.List != nil {
+		content, length := hostileListing(mode)
+		_, _ = unix.Pwrite(fds[0], []byte(content), 0)
+		say(protocol.Report{Listed: &protocol.Listed{Seq: next.List.Seq, Length: length}})
+	}
+	if next.Wait != nil {
+		hostileWait(mode, next.Wait, say)
+	}
 	protocol.CloseAll(fds)
 	const started, failed, ended = uint32(protocol.StatusStarted), uint32(protocol.StatusFailed), uint32(protocol.StatusEnded)
 	switch mode {
@@ -110,6 +118,8 @@ func hostile() {
 		say(protocol.Report{Ready: &protocol.Ready{}})
 	case "another answer":
 		say(protocol.Report{Signaled: &protocol.Signaled{Seq: next.Count.Seq}})
+	case "a negative reach":
+		say(protocol.Report{Signaled: &protocol.Signaled{Seq: next.Strike.Seq, Reached: -1}})
 	case "descriptors":
 		frame, _ := protocol.Encode(protocol.Report{Refused: &protocol.Refused{ID: id}}, 1)
 		_ = unix.Sendmsg(protocol.ControlFD, frame, unix.UnixRights(0), nil, 0)
