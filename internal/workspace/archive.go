@@ -198,7 +198,7 @@ func (w *Workspaces) make(id string, uid int, do func(base *os.File) (*vault.Tre
 	if err != nil {
 		return err
 	}
-	defer tree.Close()
+	defer func() { _ = tree.Close() }()
 	return w.install(id, base, tree)
 }
 

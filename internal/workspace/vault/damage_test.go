@@ -267,8 +267,9 @@ func TestItStopsWhereItIsNotWantedAnyMore(t *testing.T) {
 	})
 	archive := pack(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := vault.Pack(ctx, hold(t, dir), &cancelling{left: 1 << 20, cancel: cancel}); !errors.Is(err, context.Canceled) {
-		t.Errorf("packing gave %v", err)
+	sink := &cancelling{left: 1 << 20, cancel: cancel}
+	if _, err := vault.Pack(ctx, hold(t, dir), sink); !errors.Is(err, context.Canceled) || sink.left < -1<<20 {
+		t.Errorf("packing gave %v, %d bytes after that", err, -sink.left)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	if _, err := unpack(ctx, t, &cancelling{left: len(archive) / 2, cancel: cancel, Reader: bytes.NewReader(archive)}, uid); !errors.Is(err, context.Canceled) {
