@@ -120,6 +120,15 @@ var story = []struct {
 	{"move_file", fields{"environment_id": "ENV", "source": "src/a.txt", "destination": "x"}, "not_found"},
 	{"delete_file", fields{"environment_id": "ENV", "path": "lib"}, "not_empty"},
 	{"delete_file", fields{"environment_id": "ENV", "path": "lib", "recursive": true}, ""},
+	{"archive_environment", fields{"environment_id": "env_unknown"}, "not_found"},
+	{"archive_environment", fields{"environment_id": "ENV"}, ""},
+	{"list_environments", fields{"state": "archived"}, ""},
+	{"exec", fields{"environment_id": "ENV", "command": "hello", "restore": false}, "environment_archived"},
+	{"stat_file", fields{"environment_id": "ENV", "path": "src", "restore": false}, "environment_archived"},
+	{"restore_environment", fields{"environment_id": "env_unknown"}, "not_found"},
+	{"restore_environment", fields{"environment_id": "ENV"}, ""},
+	{"fork_environment", fields{"environment_id": "ENV", "limits": fields{"shells": 100000}}, "invalid_argument"},
+	{"fork_environment", fields{"environment_id": "ENV", "name": "fork", "idempotency_key": "k"}, ""},
 	{"reset_environment", fields{"environment_id": "ENV"}, ""},
 	{"reset_environment", fields{"environment_id": "env_unknown"}, "not_found"},
 	{"delete_environment", fields{"environment_id": "ENV"}, ""},
@@ -256,7 +265,7 @@ func send(t *testing.T, h http.Handler, method, target string, body []byte) []by
 
 var (
 	newEachTime = regexp.MustCompile(`(env|cmd|sh|req)_[A-Za-z0-9]{20,}|\d{4}-\d\d-\d\dT[0-9:.]+Z`)
-	measured    = regexp.MustCompile(`"(duration_ms|waited_ms|cpu_ms|peak_memory_bytes)":\d+`)
+	measured    = regexp.MustCompile(`"(duration_ms|waited_ms|cpu_ms|peak_memory_bytes|archive_bytes)":\d+`)
 	hidden      = []string{"type", "title", "status", "instance", "request_id"} // of failures: each door's own
 )
 

@@ -37,7 +37,7 @@ var steps = slices.Concat([]step{
 	{"read_output", (*session).readOutput},
 	{"signal_command", (*session).signal},
 	{"list_commands", (*session).listCommands},
-}, shellSteps, processSteps, fileSteps, []step{
+}, shellSteps, processSteps, fileSteps, archiveSteps, []step{
 	{"reset_environment", (*session).reset},
 	{"delete_environment", (*session).delete},
 })
