@@ -30,7 +30,9 @@ func (s *Service) Exec(ctx context.Context, c Caller, in ExecInput) (Command, er
 	if err != nil {
 		return Command{}, err
 	}
-	f, err := s.startOnce(ctx, c.Owner, in, key)
+	f, err := onceUnder(ctx, s, c.Owner, key,
+		func(id string) (found, error) { return s.find(ctx, c.Owner, id) },
+		func() (found, error) { return s.start(ctx, c.Owner, in, key) })
 	if err != nil {
 		return Command{}, err
 	}
@@ -44,50 +46,26 @@ func (in ExecInput) fingerprinted() ExecInput {
 	return in
 }
 
-// startOnce starts a command, or finds the one that the same key started
-// before. One that another call is starting is waited for, and if that start
-// fails so does this one.
-func (s *Service) startOnce(ctx context.Context, o Owner, in ExecInput, key Idempotency) (found, error) {
-	for {
-		r, before, err := s.start(ctx, o, in, key)
-		if err != nil {
-			return found{}, err
-		}
-		if r != nil {
-			return found{r.record, r}, nil
-		}
-		if first := s.live(before.ID); first != nil {
-			return found{before, first}, first.started.wait(ctx)
-		}
-		before, err = s.Store.Command(ctx, before.Owner, before.ID)
-		if !errors.Is(err, ErrNoRecord) {
-			return found{before, nil}, err
-		}
-		// The other start failed in between and left nothing: now it is our turn.
-	}
-}
-
-// start writes the record of a command, then starts it; where the key was used
-// before it gives the command that was made then and no run. A crash in between
-// leaves a record that the next start of the service marks as lost: what was
-// run is always known, and nothing is run twice.
-func (s *Service) start(ctx context.Context, o Owner, in ExecInput, key Idempotency) (r *run, before CommandRecord, err error) {
+// start writes the record of a command, then starts it. A crash in between leaves a
+// record that the next start of the service marks as lost: what was run is always
+// known, and nothing is run twice.
+func (s *Service) start(ctx context.Context, o Owner, in ExecInput, key Idempotency) (found, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, before, err
+		return found{}, err
 	}
 	p, leave, err := s.enterOwn(ctx, o, in.EnvironmentID, in.Restoring)
 	if err != nil {
-		return nil, before, err
+		return found{}, err
 	}
 	defer leave()
 	ctx = context.WithoutCancel(ctx)
 
-	r = newRun(p, s.newCommand(o, in))
+	r := newRun(p, s.newCommand(o, in))
 	s.remember(r) // before the record, so that who finds the record finds this
 	record, env, existed, err := s.Store.CreateCommand(ctx, r.record, s.Limits.RunningCommands, key)
 	if err != nil || existed {
 		s.forget(r)
-		return nil, record, missing(err, "environment", in.EnvironmentID)
+		return found{record, nil}, missing(err, "environment", in.EnvironmentID)
 	}
 	s.disk.add(env)
 	err = s.launch(ctx, r, env, in)
@@ -98,7 +76,7 @@ func (s *Service) start(ctx context.Context, o Owner, in ExecInput, key Idempote
 		s.forget(r)
 	}
 	r.started.settle(err)
-	return r, before, err
+	return found{r.record, r}, err
 }
 
 // newCommand is the record of a command that is about to start.

@@ -198,6 +198,8 @@ func TestARetryRestoresNothing(t *testing.T) {
 	env := w.create()
 	sh := w.shellIn(env.ID, openedUnder("k"))
 	c := w.inShell(sh.ID, "print once", runUnder("k"))
+	keyed := func(in *core.ExecInput) { in.IdempotencyKey = "k" }
+	alone := w.run(env.ID, "print once", keyed)
 	must(t, w.Close())
 	archived := core.Archive{At: time.Now(), Bytes: 1}
 	_, err := w.store.TurnEnvironment(t.Context(), alice.Owner, env.ID, core.EnvironmentQuota{Archived: 1}, func(e *core.EnvironmentRecord) error {
@@ -210,6 +212,9 @@ func TestARetryRestoresNothing(t *testing.T) {
 		t.Errorf("got %+v", again)
 	}
 	if again := w.inShell(sh.ID, "print once", runUnder("k")); again.ID != c.ID {
+		t.Errorf("got %+v", again)
+	}
+	if again := w.run(env.ID, "print once", keyed); again.ID != alone.ID {
 		t.Errorf("got %+v", again)
 	}
 	if e, err := w.store.Environment(t.Context(), alice.Owner, env.ID); err != nil || e.State != core.StateArchived {
