@@ -143,6 +143,7 @@ func (s *Service) SignalProcess(ctx context.Context, c Caller, in SignalProcessI
 	if err != nil {
 		return SignaledProcess{}, in.failure(err)
 	}
+	s.used(in.EnvironmentID)
 	ended := name == signalKill || endsSoon(ctx, box, in.ref(), name)
 	return SignaledProcess{PID: in.PID, Signal: name, Reached: reached, Ended: ended}, nil
 }
@@ -172,6 +173,7 @@ func (s *Service) WaitProcess(ctx context.Context, c Caller, in WaitProcessInput
 	if err != nil {
 		return ProcessEnd{}, err
 	}
+	defer s.using(in.EnvironmentID)() // so that what is waited for is not archived away
 	begun := time.Now()
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -378,3 +378,45 @@ func TestAWaitEndsWithTheBoxAndWithTheService(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsUseOfProcesses(t *testing.T) {
+	a := newAged(t)
+	env, box := a.inhabited(sandbox.ProcessInfo{PID: 7})
+	last := a.clock.time()
+	compare := func(what string) {
+		t.Helper()
+		if got := a.environment(env).LastActivityAt; !got.Equal(last) {
+			t.Errorf("%s: the last activity was %v, want %v", what, got, last)
+		}
+	}
+	a.clock.pass(time.Minute)
+	a.listed(env)
+	compare("a list")
+	_, err := a.SignalProcess(t.Context(), alice, signalOf(process(env, 8), "HUP"))
+	wantCode(t, err, core.CodeNotFound)
+	_, err = a.SignalProcess(t.Context(), bob, signalOf(process(env, 7), "HUP"))
+	wantCode(t, err, core.CodeNotFound)
+	_, err = a.WaitProcess(t.Context(), bob, waitFor(process(env, 7), 0))
+	wantCode(t, err, core.CodeNotFound)
+	compare("what was refused")
+
+	last = a.clock.time()
+	_, err = a.SignalProcess(t.Context(), alice, signalOf(process(env, 7), "HUP"))
+	must(t, err)
+	a.clock.pass(time.Minute)
+	compare("a signal")
+
+	waited := make(chan error, 1)
+	go func() {
+		_, err := a.WaitProcess(context.Background(), alice, waitFor(process(env, 7), 45_000))
+		waited <- err
+	}()
+	eventually(t, "somebody waits", func() bool { return box.waiting() == 1 })
+	a.clock.pass(time.Minute)
+	last = a.clock.time()
+	compare("a wait that goes on")
+	box.end(7, sandbox.ProcessEnd{})
+	must(t, <-waited)
+	a.clock.pass(time.Minute)
+	compare("a wait that has ended")
+}
