@@ -41,6 +41,7 @@ func mutations() []mutation {
 	all = append(all, fileMutations()...)
 	all = append(all, privilegeMutations()...)
 	all = append(all, shellMutations()...)
+	all = append(all, processMutations()...)
 	return append(all, limitMutations()...)
 }
 
@@ -109,6 +110,21 @@ func privilegeMutations() []mutation {
 		{"Landlock in the user tier", []edit{without(`{"landlock", hasLandlock, restrict},`)}, "user", "ConformanceWithLandlock/attacks", "attacks/home"},
 		{"Landlock in the directory tier", []edit{without(`{"landlock", hasLandlock, restrict},`)}, "directory", "ConformanceWithLandlock/attacks", "attacks/secret-read"},
 		{"seccomp in the directory tier", []edit{without(`{"seccomp", nil, filter},`), unverified}, "directory", "ConformanceWithLandlock/attacks", "attacks/udp"},
+	}
+}
+
+// processMutations: what keeps signals and waits to the box's own processes, and to
+// those that are meant.
+func processMutations() []mutation {
+	const claim, held = "sandbox/boxinit/claim.go", "sandbox/proctree/held.go"
+	const list, waits = "sandbox/supervisor/list.go", "sandbox/supervisor/processes.go"
+	return []mutation{
+		{"a process descends from the init", []edit{{claim, "if line[len(line)-1].parent != top {", "if false {"}}, "user", "ConformanceWithoutLandlock/processes/ruled/D14", "of another box"},
+		{"a reaper is no process of a box", []edit{{claim, "if s.isReaper(held.PID) || held.Reaped() {", "if held.Reaped() {"}}, "namespace", "Conformance/processes/ruled/D14", "the reaper"},
+		{"another process with the pid is not meant", []edit{{claim, "if aim.Birth != 0 && aim.Birth != birth {", "if aim.Birth == birth+1<<40 {"}}, "namespace", "Conformance/processes/ruled/D20", "D20"},
+		{"a tree of what is gone is empty", []edit{{held, "if err != nil || !h.Reaped() {", "if true {"}}, "proctree", "TestATreeOfWhatIsGone", "FAIL"},
+		{"waits are counted", []edit{{waits, "if b.waits >= maxWaits {", "if false {"}}, "namespace", "Conformance/processes/ruled/only_so_many", "more wait than may"},
+		{"a listing does not grow", []edit{{list, "|unix.F_SEAL_GROW", ""}}, "supervisor", "TestAListIsWritten", "behind its end"},
 	}
 }
 

@@ -149,11 +149,13 @@ func (e Entity) valid() bool {
 	case len(e.Command) > MaxCommand || !utf8.ValidString(e.Command):
 	case e.CPU < 0 || e.Percent < 0 || e.Percent > maxPercent || e.Memory < 0 || e.Threads < 0:
 	default:
-		return !slices.ContainsFunc(e.Listens, func(l Listen) bool {
-			return !slices.Contains(ListenProtocols, l.Protocol) || !l.At.IsValid() || l.At.Addr().Zone() != "" || l.At.Port() == 0
-		})
+		return !slices.ContainsFunc(e.Listens, func(l Listen) bool { return !l.valid() })
 	}
 	return false
+}
+
+func (l Listen) valid() bool {
+	return slices.Contains(ListenProtocols, l.Protocol) && l.At.IsValid() && l.At.Addr().Zone() == "" && l.At.Port() != 0
 }
 
 const (

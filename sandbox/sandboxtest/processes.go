@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"envapi/internal/require"
 	"envapi/sandbox"
 )
 
@@ -173,7 +174,7 @@ func measured(t *testing.T, f fixture) {
 }
 
 func states(t *testing.T, f fixture) {
-	f.needs(t, "python3")
+	f.needsPython(t)
 	p, _, _ := f.start(sandbox.Command{Script: `
 		sleep 341 & until grep -q sleep /proc/$!/comm; do :; done; kill -STOP $!
 		python3 -c '
@@ -263,7 +264,7 @@ func manyLists(t *testing.T, f fixture) {
 }
 
 func hostileNames(t *testing.T, f fixture) {
-	f.needs(t, "python3")
+	f.needsPython(t)
 	const names = `
 import ctypes, os, sys, time
 name, how = sys.argv[1].encode(), sys.argv[2]
@@ -293,17 +294,17 @@ time.sleep(381)
 	}
 }
 
-// needs skips a test where commands do not find a program.
-func (f fixture) needs(t *testing.T, program string) {
+// needsPython is for a test whose programs are of Python.
+func (f fixture) needsPython(t *testing.T) {
 	t.Helper()
-	if f.script("command -v "+program).ExitCode != 0 {
-		t.Skip("commands do not find " + program)
+	if f.script("command -v python3").ExitCode != 0 {
+		require.Feature(t, "python3", "commands do not find it")
 	}
 }
 
 func ports(t *testing.T, tier Tier) {
 	f := tier.box(t)
-	f.needs(t, "python3")
+	f.needsPython(t)
 	const listens = `
 import socket, sys, time
 held = []

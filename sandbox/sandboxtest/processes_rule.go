@@ -196,7 +196,9 @@ func replaced(t *testing.T, f fixture) {
 				t.Errorf("%v off, tree %v: got %v", off, tree, err)
 			}
 		}
-		if _, err := f.box.WaitProcess(t.Context(), r); !errors.Is(err, sandbox.ErrProcessReplaced) {
+		look, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := f.box.WaitProcess(look, r); !errors.Is(err, sandbox.ErrProcessReplaced) {
 			t.Errorf("%v off, its end: got %v", off, err)
 		}
 	}
@@ -268,7 +270,7 @@ func (f fixture) waitWhile(t *testing.T, r sandbox.ProcessRef, do func()) (sandb
 }
 
 func waitedZombie(t *testing.T, f fixture) {
-	f.needs(t, "python3")
+	f.needsPython(t)
 	p, _, _ := f.start(sandbox.Command{Argv: []string{"python3", "-c", `
 import os, time
 if os.fork() == 0: os._exit(9)
@@ -289,7 +291,7 @@ time.sleep(471)`}})
 }
 
 func threadsAreNone(t *testing.T, f fixture) {
-	f.needs(t, "python3")
+	f.needsPython(t)
 	p, stdout, _ := f.start(sandbox.Command{Argv: []string{"python3", "-c", `
 import ctypes, os, threading, time
 def run():
@@ -385,7 +387,7 @@ func strangers(t *testing.T, tier Tier) {
 	if err != nil || reaper != own.PPID {
 		t.Fatalf("its parent is %q, %v, and %+v", stdout.String(), err, own)
 	}
-	stranger := exec.Command("sleep", "504")
+	stranger := exec.CommandContext(t.Context(), "sleep", "504")
 	if err := stranger.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -405,17 +407,8 @@ func strangers(t *testing.T, tier Tier) {
 		pids[fmt.Sprintf("of another box %d", i)] = p.PID
 	}
 	for name, pid := range pids {
-		if mine[pid] { // in a pid namespace the same number
-			continue
-		}
-		r := sandbox.ProcessRef{PID: pid}
-		for _, tree := range []bool{false, true} {
-			if n, err := f.box.SignalProcess(t.Context(), r, "KILL", tree); !errors.Is(err, sandbox.ErrNoProcess) || n != 0 {
-				t.Errorf("%s, tree %v: got %d, %v", name, tree, n, err)
-			}
-		}
-		if _, err := f.box.WaitProcess(t.Context(), r); !errors.Is(err, sandbox.ErrNoProcess) {
-			t.Errorf("the end of %s: got %v", name, err)
+		if !mine[pid] { // in a pid namespace the same number
+			f.nothing(t, name, pid)
 		}
 	}
 	for _, p := range []sandbox.Process{p, q, r} {
@@ -430,6 +423,22 @@ func strangers(t *testing.T, tier Tier) {
 	}
 	for _, p := range []sandbox.Process{p, q, r} {
 		kill(t, p)
+	}
+}
+
+// nothing: there is no process of the box with a pid.
+func (f fixture) nothing(t *testing.T, name string, pid int) {
+	t.Helper()
+	r := sandbox.ProcessRef{PID: pid}
+	for _, tree := range []bool{false, true} {
+		if n, err := f.box.SignalProcess(t.Context(), r, "KILL", tree); !errors.Is(err, sandbox.ErrNoProcess) || n != 0 {
+			t.Errorf("%s, tree %v: got %d, %v", name, tree, n, err)
+		}
+	}
+	look, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.box.WaitProcess(look, r); !errors.Is(err, sandbox.ErrNoProcess) {
+		t.Errorf("the end of %s: got %v", name, err)
 	}
 }
 

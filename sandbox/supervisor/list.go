@@ -29,7 +29,7 @@ func (b *Box) Processes(ctx context.Context) ([]sandbox.ProcessInfo, error) {
 	if l == nil {
 		l = &lists{done: make(chan struct{})}
 		b.next = l
-		go b.makeList(l)
+		go b.makeList(context.WithoutCancel(ctx), l)
 	}
 	b.mu.Unlock()
 	select {
@@ -41,24 +41,24 @@ func (b *Box) Processes(ctx context.Context) ([]sandbox.ProcessInfo, error) {
 }
 
 // makeList makes a list when it is its turn.
-func (b *Box) makeList(l *lists) {
+func (b *Box) makeList(ctx context.Context, l *lists) {
 	defer close(l.done)
-	_ = b.listing.take(context.Background())
+	_ = b.listing.take(ctx)
 	defer b.listing.give()
 	b.mu.Lock()
 	b.next = nil
 	b.mu.Unlock()
-	l.found, l.err = b.list()
+	l.found, l.err = b.list(ctx)
 }
 
 // list has the init make a list.
-func (b *Box) list() ([]sandbox.ProcessInfo, error) {
+func (b *Box) list(ctx context.Context) ([]sandbox.ProcessInfo, error) {
 	file, err := listingFile()
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	answer, err := b.ask(context.Background(), func(seq uint64) protocol.Request {
+	answer, err := b.ask(ctx, func(seq uint64) protocol.Request {
 		return protocol.Request{List: &protocol.List{Seq: seq}}
 	}, int(file.Fd()))
 	switch {
