@@ -372,7 +372,7 @@ func TestAWaitEndsWithTheBoxAndWithTheService(t *testing.T) {
 			close(gate)
 			must(t, err)
 			must(t, <-done)
-			if got.Ended != end.ended || got.ExitCode != nil || got.Signal != "" {
+			if got.WaitedMS >= 45_000 || got.Ended != end.ended || got.ExitCode != nil || got.Signal != "" {
 				t.Errorf("got %+v", got)
 			}
 		})
