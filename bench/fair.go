@@ -34,7 +34,7 @@ var neighbours = []neighbour{
 	{"alone", nil, 1},
 	{"beside a busy loop for each core", (*load).spinning, 1.5},
 	// More than is wanted: see docs/adr/fairness.md for what is in the way.
-	{"beside one at all its limits", (*load).everything, 10},
+	{"beside one at all its limits", (*load).everything, 15},
 }
 
 // fairCalls are what an account does meanwhile. The last one is no call: it is
@@ -150,6 +150,10 @@ func callsOf(ctx context.Context, s *service) ([]contender, error) {
 	}, nil
 }
 
+// fairRate is what each account may ask in a second: as much as it may unless somebody
+// says otherwise.
+const fairRate = "ENVAPI_MAX_REQUESTS_PER_SECOND=100"
+
 // startAccounts starts a service, and gives it as each account has it.
 func startAccounts(ctx context.Context, program, data string) (*service, func(account string) *service, error) {
 	l, err := devkeyring.Listen(ctx, "127.0.0.1:0")
@@ -166,7 +170,8 @@ func startAccounts(ctx context.Context, program, data string) (*service, func(ac
 		return nil, nil, err
 	}
 	go func() { _ = keyring.Serve(ctx, l) }() // it ends with the run
-	s, err := startService(ctx, program, data, keyringSetting+url, "ENVAPI_MAX_RUNNING_COMMANDS="+fmt.Sprint(loadCommands))
+	s, err := startService(ctx, program, data, keyringSetting+url,
+		"ENVAPI_MAX_RUNNING_COMMANDS="+fmt.Sprint(loadCommands), fairRate)
 	if err != nil {
 		return nil, nil, err
 	}

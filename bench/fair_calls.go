@@ -27,7 +27,9 @@ const (
 	loadBytes                            = 8 << 20
 	// floods is how many requests are made in a second besides, of which most are more
 	// than an account may, by so many at one time.
-	floods, flooders = 300, 4
+	floods, flooders = 600, 16
+	// mostAtOnce is more than an account may ask at once after a pause.
+	mostAtOnce = 4000
 	// patienceOfRefused is how long a search or an upload waits that was refused.
 	patienceOfRefused = 100 * time.Millisecond
 )
@@ -88,6 +90,7 @@ func makeCalls(what string) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
+	c.drain(ctx)
 	c.begin(ctx, &all)
 	fmt.Println("begun")
 	_, _ = io.Copy(io.Discard, os.Stdin) // until its end
@@ -95,6 +98,26 @@ func makeCalls(what string) {
 	all.Wait()
 	fmt.Println(c.refused.Load())
 	os.Exit(0)
+}
+
+// drain makes as many requests as an account may make at once after a pause, or mostAtOnce.
+func (c *calls) drain(ctx context.Context) {
+	var all sync.WaitGroup
+	for range flooders {
+		all.Go(func() {
+			for range mostAtOnce / flooders {
+				if c.status(ctx) != nil || c.refused.Load() > 0 {
+					c.refused.Add(1)
+					break
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (c *calls) status(ctx context.Context) error {
+	return (&service{url: c.URL, token: c.Token}).call(ctx, http.MethodGet, "/v1/status", nil, nil)
 }
 
 // begin begins all that an account may call at one time.
@@ -114,8 +137,7 @@ func (c *calls) begin(ctx context.Context, all *sync.WaitGroup) {
 	again(loadWaits, patienceOfRefused, func(i int) error {
 		return call(http.MethodGet, "/v1/commands/"+c.Running[i%len(c.Running)]+"?wait_ms=45000", nil)()
 	})
-	status := call(http.MethodGet, "/v1/status", nil)
-	again(flooders, flooders*time.Second/floods, func(int) error { return status() })
+	again(flooders, flooders*time.Second/floods, func(int) error { return c.status(ctx) })
 }
 
 // again calls again and again until ctx ends, with a time between two calls.
