@@ -99,7 +99,10 @@ func (w *Workspaces) pack(ctx context.Context, id string) (core.Archive, error) 
 		return core.Archive{}, errors.Join(err, removeEntry(w.archives, name))
 	}
 	w.reached("moved")
-	return a, w.archives.Sync()
+	if err := w.archives.Sync(); err != nil {
+		return core.Archive{}, errors.Join(err, removeEntry(w.archives, id+archiveEnd))
+	}
+	return a, nil
 }
 
 // writeArchive writes an archive to the disk.

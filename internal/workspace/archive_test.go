@@ -78,7 +78,7 @@ func TestAWorkspaceGoesIntoAnArchiveAndComesBack(t *testing.T) {
 	w := open(t, t.TempDir())
 	id, uid := testID(1), archiveUID()
 	path := filled(t, w, id)
-	defer unix.Umask(unix.Umask(0o177)) // whatever the umask
+	defer unix.Umask(unix.Umask(0o377)) // whatever the umask
 	want := shape(t, path)
 	usage, err := w.Measure(t.Context(), id, "")
 	must(t, err)
