@@ -94,7 +94,7 @@ func TestRemoveCommandsTakesTheirKeysAndLeavesWhatRuns(t *testing.T) {
 	ctx := t.Context()
 	mustCreate(t, s, alice, "env_1")
 	ids := []string{"gone"}
-	for i := range 2*removeAtOnce + 3 { // several transactions remove
+	for i := range removeAtOnce + 3 { // more than one transaction removes
 		id := fmt.Sprint("cmd_", i)
 		if _, _, _, err := s.CreateCommand(ctx, cmd(alice, "env_1", id), 1<<20, key(id, "f")); err != nil {
 			t.Fatal(err)
@@ -210,8 +210,13 @@ func TestPruneKeys(t *testing.T) {
 	if _, err := s.Command(ctx, alice, "old"); err != nil {
 		t.Errorf("its command went with the key: %v", err)
 	}
-	for i := range removeAtOnce + 20 { // more than one transaction forgets
-		used(fmt.Sprint("many_", i), 0)
+	err := s.write(ctx, s.quick, "make many keys", func(ctx context.Context, tx *statements) error { // more than one transaction forgets them
+		_, err := tx.exec(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+			INSERT INTO idempotency SELECT 'alice', 'default', 'many', i, 'f', 'cmd_' || i, ? FROM n`, removeAtOnce+20, noon.UnixMilli())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	prune(time.Hour, removeAtOnce+10, removeAtOnce+10)
 	prune(time.Hour, removeAtOnce+10, 10)
