@@ -98,13 +98,15 @@ func treeSignalled(t *testing.T, f fixture) {
 	p, stdout, _ := f.start(sandbox.Command{Script: `
 		child() { trap "echo got $1; exit 0" USR1; echo ready; while :; do sleep 0.05; done; }
 		top() { trap "echo got top" USR1; child 1 & setsid bash -c "$(declare -f child); child 2" & echo ready; wait; wait; wait; sleep 300; }
-		top & child other & wait; wait; sleep 300`})
+		top & echo "<$!>"; child other & wait; wait; sleep 300`})
 	eventually(t, "all are ready", func() bool { return strings.Count(stdout.String(), "ready") == 4 })
-	// The first child of the leader.
-	all := f.list(t)
-	leader := leaderOf(all)
-	tops := slices.DeleteFunc(all, func(q sandbox.ProcessInfo) bool { return q.PPID != leader.PID })
-	n, err := f.box.SignalProcess(t.Context(), ref(tops[0]), "USR1", true)
+	_, after, _ := strings.Cut(stdout.String(), "<")
+	top, _, _ := strings.Cut(after, ">")
+	pid, err := strconv.Atoi(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := f.box.SignalProcess(t.Context(), sandbox.ProcessRef{PID: pid}, "USR1", true)
 	if err != nil || n < 3 {
 		t.Errorf("got %d, %v", n, err)
 	}
