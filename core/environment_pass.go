@@ -34,6 +34,7 @@ func (s *Service) ResetEnvironment(ctx context.Context, c Caller, in Environment
 	if err != nil {
 		return Environment{}, err
 	}
+	s.used(env.ID)
 	return s.environment(ctx, env)
 }
 

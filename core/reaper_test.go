@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"envapi/core"
+	"envapi/sandbox"
 )
 
 const long100 = 100 * time.Hour // is how long an environment may be idle here
@@ -123,6 +124,16 @@ func TestWhatIsUseOfAnEnvironment(t *testing.T) {
 			return s.Close
 		}, true},
 		"a signal": {func(w *aged, _ string, c core.Command) func() { w.signal(c.ID, "TERM"); return nil }, true},
+		"a reset":  {func(w *aged, env string, _ core.Command) func() { w.reset(env); return nil }, true},
+		"a signal to a process": {func(w *aged, env string, c core.Command) func() {
+			w.run(env, "exit 0")
+			w.clock.pass(time.Minute)
+			opened := w.host.opened()
+			opened[len(opened)-1].put(sandbox.ProcessInfo{PID: 7})
+			_, err := w.SignalProcess(ctx, alice, signalOf(process(env, 7), "KILL"))
+			must(w.t, err)
+			return nil
+		}, true},
 		"looking": {func(w *aged, env string, c core.Command) func() {
 			w.environment(env)
 			w.await(c.ID)
@@ -154,7 +165,9 @@ func TestWhatIsUseOfAnEnvironment(t *testing.T) {
 			a.after(long100 - time.Hour)
 			used := a.clock.time()
 			end := test.use(a, env, c)
-			if end != nil { // it goes on
+			if end == nil {
+				used = a.clock.time()
+			} else { // it goes on
 				a.after(2 * long100)
 				a.wantState(env, core.StateActive)
 				end()
