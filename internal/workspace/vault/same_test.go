@@ -1,14 +1,18 @@
 package vault_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
@@ -396,5 +400,55 @@ func TestWhatIsNotTheOwnersIsReadWithHisRights(t *testing.T) {
 		if content, err := os.ReadFile(filepath.Join(way(t, dir), "link")); err != nil || string(content) != "the secret of root" {
 			t.Errorf("%s: what all may read is %q, %v", name, content, err)
 		}
+	}
+}
+
+// TestNoPathInAnArchiveGrowsWithoutEnd: readers of tars take no longer ones than 1 MiB,
+// and of a tree that is deep each would be written for all that is in it.
+func TestNoPathInAnArchiveGrowsWithoutEnd(t *testing.T) {
+	uid, _ := users()
+	dir := folder(t, filepath.Join(home(t), "folder"), uid)
+	as(t, uid, func() error { return nest(dir, strings.Repeat("d", 255), 140) })
+	z, err := zstd.NewReader(bytes.NewReader(pack(t, dir)), zstd.WithDecoderConcurrency(1))
+	must(t, err)
+	defer z.Close()
+	cut := 0
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		if len(h.Name) > 33<<10 {
+			t.Fatalf("a name has %d bytes", len(h.Name))
+		}
+		if strings.HasPrefix(h.Name, "envapi-cut/") {
+			cut++
+		}
+	}
+	if cut == 0 {
+		t.Error("no path was cut: the tree is not deep enough")
+	}
+}
+
+// TestADeepTreeTakesFewDescriptors: they are the service's, for all environments.
+func TestADeepTreeTakesFewDescriptors(t *testing.T) {
+	uid, _ := users()
+	dir := folder(t, filepath.Join(home(t), "folder"), uid)
+	as(t, uid, func() error { return nest(dir, "d", 600) })
+	var before unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	open, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	last := 0 // the limit is of the highest, and the test may have inherited one
+	for _, f := range open {
+		n, err := strconv.Atoi(f.Name())
+		must(t, err)
+		last = max(last, n)
+	}
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(last) + 100, Max: before.Max}))
+	defer func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) }()
+	for _, way := range ways {
+		way(t, dir)
 	}
 }
