@@ -450,6 +450,10 @@ func TestAnIdleEnvironmentIsArchived(t *testing.T) {
 		t.Fatal("it was begun all the same")
 	}
 	w.closeShell(sh.ID, false)
+	w.restart() // memory knows of no use any more, only the record does
+	if done, err := w.ArchiveIdle(t.Context(), records[0], before); done || err != nil {
+		t.Fatalf("one that was used since, by its record: %v %v", done, err)
+	}
 	if done, err := w.idle(env.ID); !done || err != nil {
 		t.Fatalf("an idle one: %v %v", done, err)
 	}
