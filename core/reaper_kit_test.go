@@ -120,6 +120,7 @@ type listing struct {
 	mu        sync.Mutex
 	processes []sandbox.ProcessInfo
 	err       error
+	looked    func() // what happens when a box was looked at, where not nil
 }
 
 type listedBox struct {
@@ -136,9 +137,27 @@ func (l *listing) Open(ctx context.Context, spec sandbox.Spec) (sandbox.Box, err
 }
 
 func (b listedBox) Processes(context.Context) ([]sandbox.ProcessInfo, error) {
+	defer b.host.then()
 	b.host.mu.Lock()
 	defer b.host.mu.Unlock()
 	return b.host.processes, b.host.err
+}
+
+// Usage is followed by what happens then, once.
+func (b listedBox) Usage(ctx context.Context) (sandbox.Usage, error) {
+	usage, err := b.fakeBox.Usage(ctx)
+	b.host.then()
+	return usage, err
+}
+
+func (l *listing) then() {
+	l.mu.Lock()
+	looked := l.looked
+	l.looked = nil
+	l.mu.Unlock()
+	if looked != nil {
+		looked()
+	}
 }
 
 func (l *listing) set(err error, processes ...sandbox.ProcessInfo) {

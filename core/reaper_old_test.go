@@ -191,6 +191,7 @@ func TestOutputMakesRoomOnAFullDisk(t *testing.T) {
 	few := w.run(quiet, text)
 	w.clock.pass(11 * time.Minute)
 	young := w.run(loud, text)
+	w.clock.pass(time.Minute)
 	runs := w.run(loud, "wait", noWait, func(in *core.ExecInput) { in.TimeoutMS = ptr(int64(3_600_000)) })
 	eventually(t, "forgotten", func() bool { n, _, _ := w.InMemory(); return n == 1 })
 

@@ -474,3 +474,36 @@ func TestTheReaperRunsByItself(t *testing.T) {
 	eventually(t, "closed", func() bool { return w.shell(sh.ID).State == core.ShellClosed })
 	w.wantClosed(sh.ID, core.CloseIdle)
 }
+
+// What comes between the reaper's look and what it then does is not ended.
+func TestWhoComesAfterTheLookWins(t *testing.T) {
+	host := &listing{}
+	w := newAged(t, func(w *world) {
+		host.fakeHost = w.host
+		w.config.Sandbox = host
+	})
+	sh := w.shellIn(w.create().ID, asTerminal)
+	host.looked = func() {
+		_, err := w.ResizeShell(context.Background(), alice, core.ResizeShellInput{ShellRef: core.ShellRef{ShellID: sh.ID}, TerminalSize: core.TerminalSize{Cols: 9, Rows: 9}})
+		must(t, err)
+	}
+	w.after(2 * time.Hour)
+	if got := w.shell(sh.ID); got.State != core.ShellOpen {
+		t.Fatalf("the shell is %+v", got)
+	}
+	w.closeShell(sh.ID, false)
+
+	env := w.create().ID
+	w.run(env, "exit 0")
+	eventually(t, "forgotten", func() bool { runs, _, _ := w.InMemory(); return runs == 0 && w.Watched() == 0 })
+	w.Reap()
+	w.clock.pass(time.Hour)
+	var c core.Command
+	host.looked = func() { c = w.run(env, "wait", noWait) }
+	w.Reap()
+	w.Reap()
+	if got, err := w.GetCommand(t.Context(), alice, core.GetCommandInput{CommandID: c.ID}); err != nil || got.Status != core.CommandRunning {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	w.signal(c.ID, "TERM")
+}
