@@ -495,7 +495,10 @@ func TestWhoComesAfterTheLookWins(t *testing.T) {
 
 	env := sh.EnvironmentID
 	w.run(env, "exit 0")
-	eventually(t, "forgotten", func() bool { runs, _, _ := w.InMemory(); return runs == 0 && w.ShellsInMemory() == 0 && w.Watched() == 0 })
+	eventually(t, "forgotten", func() bool {
+		runs, _, _ := w.InMemory()
+		return runs == 0 && w.ShellsInMemory() == 0 && w.Watched() == 0
+	})
 	w.Reap()
 	w.clock.pass(time.Hour)
 	var c core.Command
