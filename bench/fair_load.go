@@ -58,7 +58,7 @@ func (l *load) during(ctx context.Context, begin func(*load, context.Context) er
 // spinning is a busy loop for each core, each in an environment of its own.
 func (l *load) spinning(ctx context.Context) error {
 	for i := range min(runtime.NumCPU(), len(l.made)) {
-		if _, err := l.start(ctx, l.made[i], spinLoop); err != nil {
+		if err := l.start(ctx, l.made[i], spinLoop); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (l *load) everything(ctx context.Context) error {
 	for _, id := range l.made {
 		for i := range loadCommands {
 			loop := []string{spinLoop, forkLoop}[i%2]
-			if _, err := l.start(ctx, id, loop); err != nil {
+			if err := l.start(ctx, id, loop); err != nil {
 				return err
 			}
 		}
@@ -79,13 +79,13 @@ func (l *load) everything(ctx context.Context) error {
 }
 
 // start starts a command that runs until quiet.
-func (l *load) start(ctx context.Context, environment, command string) (id string, err error) {
+func (l *load) start(ctx context.Context, environment, command string) error {
 	var c struct{ ID string }
-	err = l.insist(ctx, http.MethodPost, "/v1/exec", map[string]any{"environment_id": environment, "command": command, "wait_ms": 0}, &c)
+	err := l.insist(ctx, http.MethodPost, "/v1/exec", map[string]any{"environment_id": environment, "command": command, "wait_ms": 0}, &c)
 	if err == nil {
 		l.running = append(l.running, c.ID)
 	}
-	return c.ID, err
+	return err
 }
 
 // quiet ends all commands and calls.

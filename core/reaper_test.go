@@ -163,19 +163,14 @@ func TestWhatIsUseOfAnEnvironment(t *testing.T) {
 			c := w.run(env, "exit 0")
 			begun := a.clock.time()
 			a.after(long100 - time.Hour)
-			used := a.clock.time()
-			end := test.use(a, env, c)
-			if end == nil {
-				used = a.clock.time()
-			} else { // it goes on
+			if end := test.use(a, env, c); end != nil { // it goes on
 				a.after(2 * long100)
 				a.wantState(env, core.StateActive)
 				end()
-				used = a.clock.time()
 			}
 			want := begun
 			if test.is {
-				want = used
+				want = a.clock.time()
 			}
 			if got := w.environment(env); !got.LastActivityAt.Equal(want) {
 				t.Errorf("the last activity was %v, want %v", got.LastActivityAt, want)
@@ -220,7 +215,6 @@ func TestActivityIsKeptOverAStopAndWhereTheStoreFails(t *testing.T) {
 type brittle struct {
 	core.Store
 	touches, removes atomic.Bool
-	full             atomic.Bool // as many are archived as may
 }
 
 var errNoDisk = errors.New("no disk")
@@ -254,6 +248,7 @@ func TestHowLongAnEnvironmentMayBeIdle(t *testing.T) {
 		{"its own, too long", ptr(int64(1) << 62), core.IdleTimes{}, 1000 * time.Hour, 3_600_000_000},
 		{"its owner's, too short", nil, core.IdleTimes{Environment: ptr(time.Second)}, 10 * time.Minute, 0},
 		{"not known", nil, core.IdleTimes{Never: true}, 0, 0},
+		{"its own, and its owner's is not known", ptr(int64(3_600_000)), core.IdleTimes{Never: true}, time.Hour, 3_600_000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newAged(t)

@@ -128,7 +128,7 @@ func TestAccountsThatComeAndGoAtOnceLeaveNothing(t *testing.T) {
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
-			dice := rand.New(rand.NewPCG(uint64(worker), 1)) //nolint:gosec // no secret
+			dice := rand.New(rand.NewPCG(uint64(worker), 1))
 			var held []*cgroup.Group
 			for range 50 {
 				if len(held) > 0 && dice.IntN(2) == 0 {
