@@ -109,7 +109,7 @@ func countOf(id int) (int, error) {
 // hasUID says whether a /proc/PID/status is of a process with a uid, in whatever
 // place, that can still run.
 func hasUID(status []byte, id int) bool {
-	if state := proctree.Field(status, "State"); strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X") {
+	if hasEnded(status) {
 		return false
 	}
 	for uid := range strings.FieldsSeq(proctree.Field(status, "Uid")) {
@@ -118,4 +118,12 @@ func hasUID(status []byte, id int) bool {
 		}
 	}
 	return false
+}
+
+// hasEnded says whether nothing of a process runs any more. One whose first thread
+// alone has ended goes on.
+func hasEnded(status []byte) bool {
+	state := proctree.Field(status, "State")
+	threads, _ := strconv.Atoi(proctree.Field(status, "Threads"))
+	return threads <= 1 && (strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X"))
 }

@@ -13,7 +13,8 @@ import (
 )
 
 func TestWhoHasAUIDAndCanStillRun(t *testing.T) {
-	const lives = "Name:\tx\nUmask:\t0022\nState:\tS (sleeping)\nUid:\t70\t71\t72\t73\nGid:\t9\t9\t9\t9\n"
+	const lives = "Name:\tx\nUmask:\t0022\nState:\tS (sleeping)\nUid:\t70\t71\t72\t73\nGid:\t9\t9\t9\t9\nThreads:\t1\n"
+	ended := strings.Replace(lives, "S (sleeping)", "Z (zombie)", 1)
 	for name, c := range map[string]struct {
 		status string
 		uid    int
@@ -24,7 +25,8 @@ func TestWhoHasAUIDAndCanStillRun(t *testing.T) {
 		"its saved uid":      {lives, 72, true},
 		"another's":          {lives, 7, false},
 		"a gid":              {lives, 9, false},
-		"a zombie":           {strings.Replace(lives, "S (sleeping)", "Z (zombie)", 1), 70, false},
+		"a zombie":           {ended, 70, false},
+		"its first thread":   {strings.Replace(ended, "Threads:\t1", "Threads:\t2", 1), 70, true},
 		"one that is gone":   {strings.Replace(lives, "S (sleeping)", "X (dead)", 1), 70, false},
 		"a forged name":      {"Name:\tx\\nUid:\t5\t5\n" + strings.TrimPrefix(lives, "Name:\tx\n"), 5, false},
 		"nothing to be read": {"", 0, false},
