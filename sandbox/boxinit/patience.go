@@ -20,8 +20,9 @@ func patiently[T any](s *server, read func() T) (result T, ok bool) {
 	}
 	done := make(chan T, 1)
 	go func() {
-		defer func() { <-s.slow }()
-		done <- read()
+		result := read()
+		<-s.slow // before the next one can begin
+		done <- result
 	}()
 	timer := time.NewTimer(readPatience)
 	defer timer.Stop()
