@@ -74,7 +74,7 @@ type Box struct {
 	mu        sync.Mutex
 	last      uint64 // the last id or seq given
 	processes map[uint64]*process
-	questions map[uint64]chan protocol.Report
+	questions map[uint64]question
 	waits     int    // for processes, of which the init has not said how they end
 	next      *lists // the list that is to be made; nil: none
 	closing   bool
@@ -104,7 +104,7 @@ func Launch(ctx context.Context, l *Launcher, o Options) (*Box, error) {
 	}
 	b := &Box{
 		options: o, inits: &l.inits, watcher: &l.watcher, init: i.process, group: group, conn: i.conn, looks: prompt.NewTurns(),
-		processes: map[uint64]*process{}, questions: map[uint64]chan protocol.Report{}, listing: newTurn(),
+		processes: map[uint64]*process{}, questions: map[uint64]question{}, listing: newTurn(),
 		ready: make(chan protocol.Report, 1), done: make(chan struct{}),
 	}
 	go b.listen()
@@ -272,41 +272,6 @@ func (b *Box) Usage(ctx context.Context) (sandbox.Usage, error) {
 		usage.MemoryBytes = &bytes
 	}
 	return usage, nil
-}
-
-// ask sends a request that has a seq, with descriptors, and waits for its answer.
-func (b *Box) ask(ctx context.Context, request func(seq uint64) protocol.Request, fds ...int) (protocol.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerPatience)
-	defer cancel()
-	seq, answer, err := b.expect()
-	if err != nil {
-		return protocol.Report{}, err
-	}
-	if err := b.write(request(seq), fds); err != nil {
-		return protocol.Report{}, err
-	}
-	select {
-	case r := <-answer:
-		return r, nil
-	case <-b.done:
-		return protocol.Report{}, sandbox.ErrBoxClosed
-	case <-ctx.Done():
-		return protocol.Report{}, ctx.Err()
-	}
-}
-
-// expect registers a question. It stays until it is answered, also when nobody
-// waits any more: an answer that nobody asked for ends the box.
-func (b *Box) expect() (uint64, <-chan protocol.Report, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closing {
-		return 0, nil, sandbox.ErrBoxClosed
-	}
-	b.last++
-	answer := make(chan protocol.Report, 1)
-	b.questions[b.last] = answer
-	return b.last, answer, nil
 }
 
 // descriptors gives those of the files, which must be kept open.

@@ -164,19 +164,4 @@ func (b *Box) forget(p *process) {
 	delete(b.processes, p.id)
 }
 
-func (b *Box) answer(seq uint64, r protocol.Report) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	answer := b.questions[seq]
-	if answer == nil {
-		return errViolation
-	}
-	delete(b.questions, seq)
-	if r.Waited != nil {
-		b.waits--
-	}
-	answer <- r
-	return nil
-}
-
 var _ sandbox.Box = (*Box)(nil)

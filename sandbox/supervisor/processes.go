@@ -58,7 +58,7 @@ const maxWaits = 128
 
 // WaitProcess implements sandbox.Box.
 func (b *Box) WaitProcess(ctx context.Context, ref sandbox.ProcessRef) (sandbox.ProcessEnd, error) {
-	end, answer, err := b.expectEnd()
+	end, answer, err := b.expect(question{wait: true})
 	if err != nil {
 		return sandbox.ProcessEnd{}, err
 	}
@@ -91,43 +91,20 @@ func (b *Box) cancelWait(ctx context.Context, end uint64, answer <-chan protocol
 	}
 }
 
-// expectEnd counts a wait and registers the question how it ends.
-func (b *Box) expectEnd() (end uint64, answer <-chan protocol.Report, err error) {
-	b.mu.Lock()
-	if b.waits >= maxWaits {
-		b.mu.Unlock()
-		return 0, nil, sandbox.ErrTooManyWaits
-	}
-	b.waits++
-	b.mu.Unlock()
-	end, answer, err = b.expect()
-	if err != nil {
-		b.forgetEnd(end)
-	}
-	return end, answer, err
-}
-
-// forgetEnd is for a wait whose end will not be told.
-func (b *Box) forgetEnd(end uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waits--
-	delete(b.questions, end)
-}
-
 // find begins a wait. It is answered at once, so a caller who goes away does not
 // matter here.
 func (b *Box) find(ctx context.Context, end uint64, aim protocol.Aim) error {
-	answer, err := b.ask(context.WithoutCancel(ctx), func(seq uint64) protocol.Request {
+	answer, err := b.put(context.WithoutCancel(ctx), question{end: end}, func(seq uint64) protocol.Request {
 		return protocol.Request{Wait: &protocol.Wait{Seq: seq, End: end, Aim: aim}}
 	})
 	switch {
 	case err != nil:
+		// It may be found yet, and nobody waits for it any more.
+		_ = b.write(protocol.Request{Cancel: &protocol.Cancel{End: end}}, nil)
 		return err
 	case answer.Found == nil:
 		return b.violate("another answer than to a wait")
 	case answer.Found.Errno != 0:
-		b.forgetEnd(end)
 		return failureOf(answer.Found.Errno)
 	}
 	return nil
