@@ -1,11 +1,6 @@
 package protocol
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"math"
 	"net/netip"
 	"slices"
@@ -115,31 +110,6 @@ type Listen struct {
 
 // ListenProtocols are those of a Listen.
 var ListenProtocols = []string{"tcp", "tcp6", "udp", "udp6"}
-
-// DecodeListing reads a Listing, strictly.
-func DecodeListing(b []byte) (Listing, error) {
-	var l Listing
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l); err != nil {
-		return Listing{}, fmt.Errorf("cannot decode a listing: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Listing{}, errors.New("cannot decode a listing: there is something behind the object")
-	}
-	if len(l.Processes) > MaxEntries {
-		return Listing{}, fmt.Errorf("cannot accept a listing of %d processes", len(l.Processes))
-	}
-	last, listeners := 0, 0
-	for _, e := range l.Processes {
-		listeners += len(e.Listens)
-		if e.PID <= last || listeners > MaxListeners || !e.valid() {
-			return Listing{}, fmt.Errorf("cannot accept process %d of a listing", e.PID)
-		}
-		last = e.PID
-	}
-	return l, nil
-}
 
 // valid says whether an honest init could have said that.
 func (e Entity) valid() bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -55,6 +56,8 @@ func TestHostileListingsAreRefused(t *testing.T) {
 		"D19 garbage":              []byte(strings.Repeat("\xffgarbage", 100)),
 		"something behind":         append(encoded(t, entity(2)), '1'),
 		"an unknown member":        []byte(`{"processes":[],"x":1}`),
+		"no list":                  []byte(`{"processes":null}`),
+		"an end that is missing":   []byte(`{"processes":[]`),
 		"an unknown member inside": []byte(`{"processes":[{"pid":1,"x":1}]}`),
 		"twice the same":           encoded(t, entity(2), entity(2)),
 		"another order":            encoded(t, entity(3), entity(2)),
@@ -86,9 +89,34 @@ func TestHostileListingsAreRefused(t *testing.T) {
 	}
 }
 
+// TestAHostileListingTakesLittleMemory: each of these would be a hundred megabytes or
+// more, if all of it was decoded before it is refused.
+func TestAHostileListingTakesLittleMemory(t *testing.T) {
+	full := func(begin, piece, end string) []byte {
+		room := protocol.MaxListing - len(begin) - len(end)
+		return []byte(begin + strings.Repeat(piece+",", room/(len(piece)+1)-1) + piece + end)
+	}
+	for name, input := range map[string][]byte{
+		"processes": full(`{"processes":[`, "{}", `]}`),
+		"listeners": full(`{"processes":[{"pid":1,"state":"S","listens":[`, "{}", `]}]}`),
+		"members":   full(`{"processes":[{`, `"listens":[{}]`, `}]}`),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, err := protocol.DecodeListing(input)
+		runtime.ReadMemStats(&after)
+		if err == nil {
+			t.Errorf("%s: accepted %d processes", name, len(got.Processes))
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 8*protocol.MaxListing {
+			t.Errorf("%s: it took %d MiB", name, used>>20)
+		}
+	}
+}
+
 func FuzzDecodeListing(f *testing.F) {
 	f.Add(encoded(f, entity(2), entity(3)))
-	f.Add([]byte(`{"processes":null}`))
+	f.Add([]byte(`{"processes":[]}`))
 	f.Add([]byte(fmt.Sprintf(`{"processes":[{"pid":1,"state":"R","command":%q}]}`, "\xff\x00")))
 	f.Fuzz(func(t *testing.T, input []byte) {
 		l, err := protocol.DecodeListing(input)
