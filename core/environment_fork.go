@@ -90,7 +90,8 @@ func (s *Service) copyInto(ctx context.Context, env EnvironmentRecord, in ForkEn
 	if err := s.fitsInto(ctx, source.env, env); err != nil {
 		return env, err
 	}
-	if err := s.Workspaces.Copy(ctx, source.env.ID, env.ID, env.HostUID); err != nil {
+	limits := s.limitsOf(env)
+	if err := s.Workspaces.Copy(ctx, source.env.ID, env.ID, env.HostUID, DiskUse{Bytes: limits.DiskBytes, Files: limits.Files}); err != nil {
 		return env, fmt.Errorf("cannot copy the folder of %s: %w", source.env.ID, err)
 	}
 	if source.place.passes.Load() != source.passes {
@@ -143,7 +144,12 @@ func (s *Service) fitsInto(ctx context.Context, from, to EnvironmentRecord) erro
 	if err != nil {
 		return unavailable("cannot count what the environment holds within %v: leave out limits.disk_bytes and limits.files, or try again", roomBound).Because(err)
 	}
-	return firstError(tooSmall(limitDiskBytes, bytes, limits.DiskBytes), tooSmall(limitFiles, files, limits.Files))
+	return FitsInto(DiskUse{bytes, files}, DiskUse{limits.DiskBytes, limits.Files})
+}
+
+// FitsInto fails with `quota_exceeded` where a folder holds more than a fork of it may.
+func FitsInto(use, most DiskUse) error {
+	return firstError(tooSmall(limitDiskBytes, use.Bytes, most.Bytes), tooSmall(limitFiles, use.Files, most.Files))
 }
 
 func tooSmall(limit string, used, allowed int64) error {

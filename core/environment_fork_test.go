@@ -162,3 +162,20 @@ func TestAForkMustFitItsLimits(t *testing.T) {
 	}
 	w.fork(forkOf(env.ID, func(in *core.ForkEnvironmentInput) { in.Limits.Files = ptr(int64(20)) }))
 }
+
+// TestAForkIsBoundedWhileItIsMade: what the source held before it says nothing, since
+// programs write to it meanwhile.
+func TestAForkIsBoundedWhileItIsMade(t *testing.T) {
+	w := newWorld(t)
+	env := w.create()
+	w.fork(forkOf(env.ID))
+	if most := (core.DiskUse{Bytes: w.config.Limits.DiskBytes, Files: w.config.Limits.Files}); w.folders.most != most {
+		t.Fatalf("got %+v, want %+v", w.folders.most, most)
+	}
+	w.fork(forkOf(env.ID, func(in *core.ForkEnvironmentInput) {
+		in.Limits.DiskBytes, in.Limits.Files = ptr(int64(2<<20)), ptr(int64(99))
+	}))
+	if most := (core.DiskUse{Bytes: 2 << 20, Files: 99}); w.folders.most != most {
+		t.Fatalf("got %+v, want %+v", w.folders.most, most)
+	}
+}

@@ -282,8 +282,10 @@ type Workspaces interface {
 	// DropArchive removes the archive. Removing what is not there is no error.
 	DropArchive(ctx context.Context, id string) error
 	// Copy makes the folder of one environment from that of another, as it is while it
-	// is read, owned by uid: in one step. Blocks are shared where the file system can.
-	Copy(ctx context.Context, from, to string, uid int) error
+	// is read, owned by uid: in one step. Blocks are shared where the file system can. It
+	// fails with `quota_exceeded` (see FitsInto) where more than most is found, which
+	// programs can see to that write to the folder meanwhile, however little it holds.
+	Copy(ctx context.Context, from, to string, uid int, most DiskUse) error
 	// ArchiveIDs gives the ids of all archives.
 	ArchiveIDs() ([]string, error)
 	Close() error

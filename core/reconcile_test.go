@@ -116,8 +116,8 @@ func (f mortalFolders) DropArchive(ctx context.Context, id string) error {
 	return f.step(func() error { return f.Workspaces.DropArchive(ctx, id) })
 }
 
-func (f mortalFolders) Copy(ctx context.Context, from, to string, uid int) error {
-	return f.step(func() error { return f.Workspaces.Copy(ctx, from, to, uid) })
+func (f mortalFolders) Copy(ctx context.Context, from, to string, uid int, most core.DiskUse) error {
+	return f.step(func() error { return f.Workspaces.Copy(ctx, from, to, uid, most) })
 }
 
 type mortalLogs struct {

@@ -17,6 +17,7 @@ type fakeArchives struct {
 	// unpacks, by environment, and packs that were begun.
 	unpacks map[string]int
 	packs   int
+	most    core.DiskUse // that the last copy could have
 	// What each kind of step does before it begins: see on.
 	at map[string]func(context.Context) error
 }
@@ -100,7 +101,7 @@ func (f *fakeFolders) DropArchive(ctx context.Context, id string) error {
 	return nil
 }
 
-func (f *fakeFolders) Copy(ctx context.Context, from, to string, uid int) error {
+func (f *fakeFolders) Copy(ctx context.Context, from, to string, uid int, most core.DiskUse) error {
 	if err := f.before(ctx, "copy"); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (f *fakeFolders) Copy(ctx context.Context, from, to string, uid int) error 
 	if _, ok := f.folders[from]; !ok {
 		return errors.New("there is no folder to copy")
 	}
-	f.folders[to], f.words[to] = uid, f.words[from]
+	f.folders[to], f.words[to], f.most = uid, f.words[from], most
 	return nil
 }
 

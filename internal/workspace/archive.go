@@ -157,8 +157,9 @@ func (w *Workspaces) unpack(ctx context.Context, id string, uid int) error {
 }
 
 // Copy makes the folder of one environment from that of another, as it is while it is
-// read, owned by uid: in one step. Blocks are shared where the file system can.
-func (w *Workspaces) Copy(ctx context.Context, from, to string, uid int) error {
+// read, owned by uid: in one step. Blocks are shared where the file system can. It fails
+// with `quota_exceeded` where that is more than most.
+func (w *Workspaces) Copy(ctx context.Context, from, to string, uid int, most core.DiskUse) error {
 	if err := check(ctx, from); err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (w *Workspaces) Copy(ctx context.Context, from, to string, uid int) error {
 	}
 	defer folder.Close()
 	err = w.make(to, uid, func(base *os.File) (*vault.Tree, error) {
-		return vault.Copy(ctx, folder, base, uid)
+		return vault.Copy(ctx, folder, base, uid, most)
 	})
 	if errors.Is(err, vault.ErrChanged) {
 		return core.Errorf(core.CodeUnavailable, "cannot copy the workspace %s now: its directories are moved while they are read; "+

@@ -20,6 +20,9 @@ import (
 	"envapi/sandbox/fsuser"
 )
 
+// ample is room for everything.
+var ample = core.DiskUse{Bytes: 1 << 50, Files: 1 << 40}
+
 // archiveUID owns the folders of these tests where they are root.
 func archiveUID() int {
 	if os.Geteuid() == 0 {
@@ -154,7 +157,7 @@ func TestAForkIsAFolderOfItsOwn(t *testing.T) {
 	if uid != 0 {
 		other++
 	}
-	must(t, w.Copy(t.Context(), from, to, other))
+	must(t, w.Copy(t.Context(), from, to, other, ample))
 	if got := shape(t, w.Path(to)); got != want {
 		t.Errorf("the copy is\n%s\nand the folder\n%s", got, want)
 	}
@@ -168,7 +171,7 @@ func TestAForkIsAFolderOfItsOwn(t *testing.T) {
 		t.Errorf("a change of the copy has made the folder\n%s", got)
 	}
 	eventuallyEmpty(t, w)
-	if err := w.Copy(t.Context(), testID(3), testID(4), uid); !errors.Is(err, os.ErrNotExist) {
+	if err := w.Copy(t.Context(), testID(3), testID(4), uid, ample); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 	wantNames(t, w.dir, from, to)
@@ -217,13 +220,13 @@ func TestWhatIsCancelledLeavesNothing(t *testing.T) {
 		t.Errorf("packing gave %v", err)
 	}
 	wantNames(t, w.archives.Name())
-	if err := w.Copy(ctx, id, testID(2), uid); !errors.Is(err, context.Canceled) {
+	if err := w.Copy(ctx, id, testID(2), uid, ample); !errors.Is(err, context.Canceled) {
 		t.Errorf("copying gave %v", err)
 	}
 	for _, bad := range []string{"", "..", id + "/", "../" + id} {
 		if _, err := w.Pack(t.Context(), bad, uid); err == nil || w.Unpack(t.Context(), bad, uid) == nil ||
 			w.Vacate(t.Context(), bad) == nil || w.DropArchive(t.Context(), bad) == nil ||
-			w.Copy(t.Context(), bad, testID(2), uid) == nil || w.Copy(t.Context(), id, bad, uid) == nil {
+			w.Copy(t.Context(), bad, testID(2), uid, ample) == nil || w.Copy(t.Context(), id, bad, uid, ample) == nil {
 			t.Errorf("%q was taken for an id", bad)
 		}
 	}
@@ -248,7 +251,7 @@ func TestOnAFullDiskNothingIsLeft(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(w.Path(id), "file"), noise[:2<<20], 0o600))
 	must(t, os.Chown(filepath.Join(w.Path(id), "file"), uid, uid))
-	if err := w.Copy(t.Context(), id, testID(2), uid); core.AsError(err).Code != core.CodeDiskFull {
+	if err := w.Copy(t.Context(), id, testID(2), uid, ample); core.AsError(err).Code != core.CodeDiskFull {
 		t.Errorf("copying gave %v", err)
 	}
 	eventuallyEmpty(t, w)
@@ -294,7 +297,7 @@ func TestArchiveCrash(t *testing.T) {
 	case "unpack":
 		err = w.Unpack(t.Context(), testID(1), archiveUID())
 	case "copy":
-		err = w.Copy(t.Context(), testID(1), testID(2), archiveUID())
+		err = w.Copy(t.Context(), testID(1), testID(2), archiveUID(), ample)
 	}
 	t.Errorf("it did not die: %v", err)
 }

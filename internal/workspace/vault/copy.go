@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
 
+	"envapi/core"
 	"envapi/internal/workspace/holes"
 )
 
@@ -16,11 +18,12 @@ const mostAtOnce = 16 << 20
 
 // Copy makes a copy of a folder in base, which is the user's of uid (0: the service's
 // own) and which nobody else sees. Blocks are shared where the file system can. Programs
-// may write to the folder meanwhile. Where it fails, what it has made stays in base.
-func Copy(ctx context.Context, folder, base *os.File, uid int) (*Tree, error) {
-	c := &copier{ctx: ctx, maker: maker{uid: uid, base: base}}
+// may write to the folder meanwhile: it fails with `quota_exceeded` where it finds more
+// than most, or would make more bytes. Where it fails, what it has made stays in base.
+func Copy(ctx context.Context, folder, base *os.File, uid int, most core.DiskUse) (*Tree, error) {
+	c := &copier{ctx: ctx, most: most.Bytes, maker: maker{uid: uid, base: base}}
 	defer c.maker.close()
-	if _, err := through(ctx, folder, c); err != nil {
+	if _, err := through(ctx, folder, most, c); err != nil {
 		return nil, err
 	}
 	return c.made, nil
@@ -31,6 +34,23 @@ type copier struct {
 	ctx   context.Context //nolint:containedctx // of one call
 	maker maker
 	made  *Tree
+	bytes int64 // on disk, of what is finished
+	most  int64 // of them
+}
+
+// spend says whether there is room for what a file or directory takes on disk by now. A
+// file that was looked at can be another one when it is copied, and a directory that is
+// read has no end while names are added to it.
+func (c *copier) spend(f *os.File, finished bool) error {
+	st, err := stat(f)
+	if err != nil {
+		return err
+	}
+	use := core.DiskUse{Bytes: c.bytes + st.Blocks*512}
+	if finished {
+		c.bytes = use.Bytes
+	}
+	return fits(use, core.DiskUse{Bytes: c.most, Files: math.MaxInt64})
 }
 
 func metaOf(e *entry) meta {
@@ -41,6 +61,9 @@ func (c *copier) enter(e *entry) error { return c.maker.enter(e.name, metaOf(e))
 
 func (c *copier) leave() (err error) {
 	if len(c.maker.levels) > 1 {
+		if err := c.spend(c.maker.here(), true); err != nil {
+			return err
+		}
 		return c.maker.leave()
 	}
 	c.made, err = c.maker.finish()
@@ -60,7 +83,12 @@ func (c *copier) other(e *entry) error {
 	return c.maker.remember(e.number, e.name)
 }
 
-func (c *copier) again(e *entry) error { return c.maker.link(e.number, e.name) }
+func (c *copier) again(e *entry) error {
+	if err := c.maker.link(e.number, e.name); err != nil {
+		return err
+	}
+	return c.spend(c.maker.here(), false)
+}
 
 func (c *copier) file(e *entry) error {
 	to, err := c.maker.create(e.name)
@@ -68,6 +96,9 @@ func (c *copier) file(e *entry) error {
 		return err
 	}
 	err = c.content(e, to)
+	if err == nil {
+		err = c.spend(to, true)
+	}
 	if err == nil {
 		err = c.maker.finishFile(to, metaOf(e))
 	}
@@ -101,6 +132,9 @@ func (c *copier) content(e *entry, to *os.File) error {
 				return to.Truncate(at) // it was cut short meanwhile
 			}
 			at += n
+			if err := c.spend(to, false); err != nil {
+				return err
+			}
 		}
 	}
 	return to.Truncate(size)

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"envapi/core"
 	"envapi/internal/workspace/vault"
 	"envapi/sandbox/fsuser"
 )
@@ -95,6 +96,9 @@ func folder(t testing.TB, path string, uid int) string {
 	return path
 }
 
+// ample is room for everything.
+var ample = core.DiskUse{Bytes: 1 << 50, Files: 1 << 40}
+
 // hold opens a folder only to hold it.
 func hold(t testing.TB, path string) *os.File {
 	t.Helper()
@@ -136,7 +140,7 @@ func copied(ctx context.Context, t testing.TB, dir string, uid int) (string, err
 	d, err := os.Open(base)
 	must(t, err)
 	defer d.Close()
-	return settle(base, func() (*vault.Tree, error) { return vault.Copy(ctx, hold(t, dir), d, uid) })
+	return settle(base, func() (*vault.Tree, error) { return vault.Copy(ctx, hold(t, dir), d, uid, ample) })
 }
 
 func settle(base string, do func() (*vault.Tree, error)) (string, error) {

@@ -39,7 +39,7 @@ func Pack(ctx context.Context, folder *os.File, to io.Writer) (core.DiskUse, err
 	if err := p.global(recordVersion, version); err != nil {
 		return core.DiskUse{}, err
 	}
-	use, err := through(ctx, folder, p)
+	use, err := through(ctx, folder, core.DiskUse{}, p)
 	if err != nil {
 		return core.DiskUse{}, err
 	}

@@ -59,6 +59,8 @@ type walk struct {
 	held    int // names
 	links   links
 	use     core.DiskUse
+	most    core.DiskUse // of use, where that is bounded; else zero
+	gone    int64        // names that were nothing's any more when they were looked at
 }
 
 // level is a directory that it is in.
@@ -73,12 +75,17 @@ type level struct {
 
 // through tells a visitor of a folder, and gives what is in it as Workspaces.Usage
 // counts: the folder itself not, and what has several names once.
-func through(ctx context.Context, folder *os.File, v visitor) (core.DiskUse, error) {
+//
+// Programs that write to it meanwhile can make it as large as they like, and endless,
+// though it is never large: they take away what was read and put more before the walk.
+// So it ends where it has found more than most; zero is for a folder that nobody writes
+// to.
+func through(ctx context.Context, folder *os.File, most core.DiskUse, v visitor) (core.DiskUse, error) {
 	top, err := stat(folder)
 	if err != nil {
 		return core.DiskUse{}, err
 	}
-	w := walk{ctx: ctx, reader: reader{owner: top.Uid}, visitor: v}
+	w := walk{ctx: ctx, reader: reader{owner: top.Uid}, visitor: v, most: most}
 	defer w.close()
 	if err := w.descend(&entry{stat: top}, folder); err != nil {
 		return core.DiskUse{}, err
@@ -132,6 +139,9 @@ func (w *walk) visit(l *level, name string) error {
 	leaf, err := openAt(l.dir, name, unix.O_PATH, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT):
+		if w.gone++; w.most.Files > 0 && w.gone > w.most.Files {
+			return ErrChanged
+		}
 		return nil
 	case errors.Is(err, unix.EXDEV):
 		return fmt.Errorf("go into %q: something is mounted there; unmount it on the host: %w", name, err)
@@ -144,19 +154,32 @@ func (w *walk) visit(l *level, name string) error {
 		return fmt.Errorf("look at %q: %w", name, err)
 	}
 	if e.stat.Mode&unix.S_IFMT == unix.S_IFDIR {
-		w.count(&e.stat)
+		if err := w.count(&e.stat); err != nil {
+			return err
+		}
 		return w.descend(e, leaf)
 	}
 	var again bool
 	if e.number, again = w.links.see(leaf, &e.stat); !again {
-		w.count(&e.stat)
+		if err := w.count(&e.stat); err != nil {
+			return err
+		}
 	}
 	return w.tell(e, leaf, again)
 }
 
-func (w *walk) count(st *unix.Stat_t) {
+func (w *walk) count(st *unix.Stat_t) error {
 	w.use.Bytes += st.Blocks * 512
 	w.use.Files++
+	return fits(w.use, w.most)
+}
+
+// fits fails with `quota_exceeded` where there is more than may be; zero is any.
+func fits(use, most core.DiskUse) error {
+	if most == (core.DiskUse{}) {
+		return nil
+	}
+	return core.FitsInto(use, most)
 }
 
 // tell tells the visitor of what is no directory.
