@@ -115,11 +115,11 @@ func (p *Parent) number(made *int, prefix string) (string, error) {
 		name := prefix + strconv.Itoa(*made)
 		*made++
 		p.mu.Unlock()
-		made, err := p.makeFolders(name)
+		free, err := p.makeFolders(name)
 		if err != nil {
 			return "", err
 		}
-		if made {
+		if free {
 			return name, nil
 		}
 	}
