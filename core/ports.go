@@ -340,7 +340,7 @@ type Lifetimes interface {
 // IdleTimes are how long a shell and an environment may be idle before they are closed
 // and archived. Where one is nil nothing was asked for, and the deployment's default
 // holds. Never is where nothing is known, and could not be asked: nothing is to end
-// for being idle.
+// for being idle, save an environment that has a time of its own.
 type IdleTimes struct {
 	Shell, Environment *time.Duration
 	Never              bool

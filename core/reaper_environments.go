@@ -67,13 +67,17 @@ func (r *reaper) archiveOne(ctx context.Context, times idleTimes, env Environmen
 }
 
 // environmentTime gives how long an environment may be idle, by what it says itself
-// and what its owner has asked for, and whether it ends for being idle at all.
+// and what its owner has asked for, and whether it ends for being idle at all. A time of
+// its own was asked for with it in mind, and holds also where nothing is known of its
+// owner.
 func (s *Service) environmentTime(env EnvironmentRecord, asked IdleTimes) (idle time.Duration, ends bool) {
-	if asked.Never || s.Retention.Every == 0 {
+	switch {
+	case s.Retention.Every == 0:
 		return 0, false
-	}
-	if env.Idle != nil {
+	case env.Idle != nil:
 		return s.Retention.Environment.within(env.Idle), true
+	case asked.Never:
+		return 0, false
 	}
 	return s.Retention.Environment.within(asked.Environment), true
 }

@@ -244,7 +244,7 @@ func (c *Client) missed(account string, p *person, err error) {
 	}
 	if c.outage.since.IsZero() {
 		c.outage.since = now
-		c.Log.Warn("settings-api does not answer: what is known holds, and where nothing is, nothing is ended for being idle", "error", err)
+		c.Log.Warn("settings-api does not answer: what is known holds, and where nothing is, nothing is ended for being idle but environments with an idle_ms of their own", "error", err)
 	}
 	c.outage.until, c.outage.tried = now.Add(pause), false
 }
