@@ -3,6 +3,8 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -318,8 +320,9 @@ func TestQuotasOfArchives(t *testing.T) {
 		"exec":    func() error { _, err := w.Exec(t.Context(), alice, execInput(first.ID, "exit 0")); return err },
 		"reset":   func() error { _, err := w.ResetEnvironment(t.Context(), alice, refTo(first.ID)); return err },
 	} {
-		if e := wantCode(t, use(), core.CodeQuotaExceeded); e.Facts["limit"] != "environments_per_profile" {
-			t.Fatalf("%s: got %v", name, e.Facts)
+		e := wantCode(t, use(), core.CodeQuotaExceeded)
+		if e.Facts["limit"] != "environments_per_profile" || !strings.Contains(e.Detail, fmt.Sprintf("%q is archived", first.ID)) {
+			t.Fatalf("%s: got %q %v", name, e.Detail, e.Facts)
 		}
 	}
 	w.wantState(first.ID, core.StateArchived)

@@ -69,7 +69,7 @@ func (s *Service) passThrough(ctx context.Context, o Owner, id string, state Env
 	}
 	env, err := s.Store.TurnEnvironment(ctx, o, id, s.quota(), func(env *EnvironmentRecord) error { return env.turn(state) })
 	if err != nil {
-		return missing(err, "environment", id)
+		return notActivated(id, missing(err, "environment", id))
 	}
 	if err := vacated(ctx, id, left); err != nil {
 		return err

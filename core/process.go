@@ -237,7 +237,11 @@ func (ref ProcessRef) failure(err error) error {
 	case isAbsent(err):
 		return Errorf(CodeNotFound, "environment %q has no process %d: list_processes gives those that live", ref.EnvironmentID, ref.PID)
 	case errors.Is(err, sandbox.ErrProcessReplaced):
-		return Errorf(CodeProcessReplaced, "the process %d that was started at started_at has ended, and another has its number: list_processes gives those that live", ref.PID)
+		started := "the one that was meant"
+		if ref.StartedAt != nil {
+			started = "the one that was started at " + ref.StartedAt.Format(timeLayout)
+		}
+		return Errorf(CodeProcessReplaced, "process %d of environment %q is not %s: that has ended, and another has its number; list_processes gives those that live", ref.PID, ref.EnvironmentID, started)
 	case errors.Is(err, sandbox.ErrTooManyWaits):
 		return Errorf(CodeRateLimited, "as many calls wait for processes of environment %q as can: try again when one has ended", ref.EnvironmentID).
 			With("retry_after_ms", retryAfter.Milliseconds()).Because(err)

@@ -269,7 +269,10 @@ func TestTheStartThatIsShownNamesTheProcess(t *testing.T) {
 			other := process(env, pid)
 			other.StartedAt = ptr(core.At(start.Add(off)))
 			_, err = w.SignalProcess(t.Context(), alice, signalOf(other, "KILL"))
-			wantCode(t, err, core.CodeProcessReplaced)
+			e := wantCode(t, err, core.CodeProcessReplaced)
+			if meant, _ := json.Marshal(other.StartedAt); !strings.Contains(e.Detail, strings.Trim(string(meant), `"`)) {
+				t.Errorf("does not say which one was meant: %s", e.Detail)
+			}
 			_, err = w.WaitProcess(t.Context(), alice, waitFor(other, 0))
 			wantCode(t, err, core.CodeProcessReplaced)
 		}
