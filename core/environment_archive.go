@@ -66,11 +66,6 @@ func (s *Service) archive(ctx context.Context, p *place, o Owner) (EnvironmentRe
 	if err != nil || env.State == StateArchived {
 		return env, err
 	}
-	release, err := s.passages.take(ctx, o.Account, maxPassages)
-	if err != nil {
-		return env, s.cutShort(err)
-	}
-	defer release()
 	env, err = s.beginArchiving(ctx, p, o, func(EnvironmentRecord) error { return nil })
 	if err != nil {
 		return env, err
@@ -116,11 +111,7 @@ func (s *Service) packInto(ctx context.Context, p *place, env EnvironmentRecord)
 	if err := vacated(context.WithoutCancel(ctx), env.ID, left); err != nil {
 		return env, err
 	}
-	var archive Archive
-	err = s.whileSpace(ctx, packPart, func(ctx context.Context) (err error) {
-		archive, err = s.Workspaces.Pack(ctx, env.ID, env.HostUID)
-		return err
-	})
+	archive, err := s.Workspaces.Pack(ctx, env.ID, env.HostUID)
 	if err != nil {
 		return env, fmt.Errorf("cannot pack the folder of %s: %w", env.ID, err)
 	}
@@ -189,11 +180,6 @@ func (s *Service) restore(ctx context.Context, p *place, o Owner) (EnvironmentRe
 	if err != nil || env.State == StateActive {
 		return env, err
 	}
-	release, err := s.passages.take(ctx, o.Account, maxPassages)
-	if err != nil {
-		return env, s.cutShort(err)
-	}
-	defer release()
 	if err := firstError(s.usable(ctx, env), s.hasSpace()); err != nil {
 		return env, err
 	}
@@ -232,8 +218,7 @@ func notActivated(id string, err error) error {
 
 // unpack makes the folder, and then that the truth.
 func (s *Service) unpack(ctx context.Context, env EnvironmentRecord) (EnvironmentRecord, error) {
-	err := s.whileSpace(ctx, 1, func(ctx context.Context) error { return s.Workspaces.Unpack(ctx, env.ID, env.HostUID) })
-	if err != nil {
+	if err := s.Workspaces.Unpack(ctx, env.ID, env.HostUID); err != nil {
 		return env, fmt.Errorf("cannot lay out the archive of %s: %w", env.ID, err)
 	}
 	return s.Store.UpdateEnvironment(context.WithoutCancel(ctx), env.Owner, env.ID, func(env *EnvironmentRecord) error {
