@@ -66,6 +66,11 @@ func (s *Service) archive(ctx context.Context, p *place, o Owner) (EnvironmentRe
 	if err != nil || env.State == StateArchived {
 		return env, err
 	}
+	release, err := s.passages.take(ctx, o.Account, maxPassages)
+	if err != nil {
+		return env, s.cutShort(err)
+	}
+	defer release()
 	env, err = s.beginArchiving(ctx, p, o, func(EnvironmentRecord) error { return nil })
 	if err != nil {
 		return env, err
@@ -101,7 +106,7 @@ func (s *Service) pack(ctx context.Context, p *place, env EnvironmentRecord) (En
 // packInto ends what runs and packs the folder. When it returns without an error the
 // archive is the truth.
 func (s *Service) packInto(ctx context.Context, p *place, env EnvironmentRecord) (EnvironmentRecord, error) {
-	if err := ctx.Err(); err != nil {
+	if err := firstError(ctx.Err(), s.hasPart(packPart)); err != nil {
 		return env, err // nothing need be ended for that
 	}
 	left, err := s.endAll(p, doom{status: CommandKilled, reason: ReasonEnvironmentArchived})
@@ -111,7 +116,11 @@ func (s *Service) packInto(ctx context.Context, p *place, env EnvironmentRecord)
 	if err := vacated(context.WithoutCancel(ctx), env.ID, left); err != nil {
 		return env, err
 	}
-	archive, err := s.Workspaces.Pack(ctx, env.ID, env.HostUID)
+	var archive Archive
+	err = s.whileSpace(ctx, packPart, func(ctx context.Context) (err error) {
+		archive, err = s.Workspaces.Pack(ctx, env.ID, env.HostUID)
+		return err
+	})
 	if err != nil {
 		return env, fmt.Errorf("cannot pack the folder of %s: %w", env.ID, err)
 	}
@@ -180,6 +189,11 @@ func (s *Service) restore(ctx context.Context, p *place, o Owner) (EnvironmentRe
 	if err != nil || env.State == StateActive {
 		return env, err
 	}
+	release, err := s.passages.take(ctx, o.Account, maxPassages)
+	if err != nil {
+		return env, s.cutShort(err)
+	}
+	defer release()
 	if err := firstError(s.usable(ctx, env), s.hasSpace()); err != nil {
 		return env, err
 	}
@@ -218,7 +232,8 @@ func notActivated(id string, err error) error {
 
 // unpack makes the folder, and then that the truth.
 func (s *Service) unpack(ctx context.Context, env EnvironmentRecord) (EnvironmentRecord, error) {
-	if err := s.Workspaces.Unpack(ctx, env.ID, env.HostUID); err != nil {
+	err := s.whileSpace(ctx, 1, func(ctx context.Context) error { return s.Workspaces.Unpack(ctx, env.ID, env.HostUID) })
+	if err != nil {
 		return env, fmt.Errorf("cannot lay out the archive of %s: %w", env.ID, err)
 	}
 	return s.Store.UpdateEnvironment(context.WithoutCancel(ctx), env.Owner, env.ID, func(env *EnvironmentRecord) error {

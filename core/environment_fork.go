@@ -91,7 +91,10 @@ func (s *Service) copyInto(ctx context.Context, env EnvironmentRecord, in ForkEn
 		return env, err
 	}
 	limits := s.limitsOf(env)
-	if err := s.Workspaces.Copy(ctx, source.env.ID, env.ID, env.HostUID, DiskUse{Bytes: limits.DiskBytes, Files: limits.Files}); err != nil {
+	err = s.whileSpace(ctx, 1, func(ctx context.Context) error {
+		return s.Workspaces.Copy(ctx, source.env.ID, env.ID, env.HostUID, DiskUse{Bytes: limits.DiskBytes, Files: limits.Files})
+	})
+	if err != nil {
 		return env, fmt.Errorf("cannot copy the folder of %s: %w", source.env.ID, err)
 	}
 	if source.place.passes.Load() != source.passes {

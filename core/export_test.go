@@ -93,3 +93,13 @@ func (s *Service) ArchiveIdle(ctx context.Context, env EnvironmentRecord, since 
 
 // Reap is a run of the reaper.
 func (s *Service) Reap() { s.reaper.reap() }
+
+// Waiting is how many calls of an account archive or restore, or wait for it.
+func (s *Service) Waiting(account string) int {
+	s.passages.mu.Lock()
+	defer s.passages.mu.Unlock()
+	if l := s.passages.some[account]; l != nil {
+		return l.people
+	}
+	return 0
+}

@@ -253,12 +253,17 @@ func (f *folder) count(ctx context.Context) error {
 }
 
 // hasSpace refuses writes while the host's disk is low.
-func (s *Service) hasSpace() error {
+func (s *Service) hasSpace() error { return s.hasPart(1) }
+
+// hasPart refuses them while less than a part is free of what must be: half of it where
+// part is 2.
+func (s *Service) hasPart(part int64) error {
 	space, err := s.Workspaces.Space()
 	if err != nil {
 		return nil //nolint:nilerr // who cannot tell finds out when it writes
 	}
-	if space.Free.below(s.Limits.reserved(space.Total)) {
+	reserve := s.Limits.reserved(space.Total)
+	if space.Free.below(DiskUse{reserve.Bytes / part, reserve.Files / part}) {
 		return Errorf(CodeDiskFull, "the host's disk is nearly full: try again when its operator has made room")
 	}
 	return nil

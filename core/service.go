@@ -60,6 +60,7 @@ type Service struct {
 	imports   tally   // of archives, likewise
 	exports   tally
 	forks     tally
+	passages  lines // of environments that are archived and restored, by account
 	defaults  sync.Mutex // held while a default environment is looked for and made
 
 	mu     sync.Mutex
