@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,7 +49,53 @@ func openAt(tb testing.TB, path string) *Store {
 
 func openNew(tb testing.TB) *Store {
 	tb.Helper()
-	return openAt(tb, filepath.Join(tb.TempDir(), "envapi.db"))
+	s := openAt(tb, emptyStore(tb))
+	hasten(tb, s)
+	return s
+}
+
+// hasten has a store not wait for the disk, which a test that does not cut the power
+// cannot tell: it is what thousands of commits take.
+func hasten(tb interface{ Fatal(...any) }, s *Store) {
+	for _, writer := range []*writer{s.durable, s.quick} {
+		if _, err := writer.exec(context.Background(), `PRAGMA synchronous = OFF`); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// emptyFile is what is in the file of a store without records.
+var emptyFile = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "envapi-store-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "envapi.db")
+	s, err := Open(context.Background(), path)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// emptyStore gives the path of a store without records. What brings its schema up is
+// done once for all tests that are not about that: with -race it takes as long as most
+// of them together.
+func emptyStore(tb testing.TB) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "envapi.db")
+	text, err := emptyFile()
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
 }
 
 // env is a record with only what a test does not care about filled in.

@@ -145,11 +145,12 @@ func TestUIDsAreUniqueUnderConcurrency(t *testing.T) {
 func TestUIDsAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ctx := context.Background()
-		s, err := Open(ctx, filepath.Join(t.TempDir(), "envapi.db"))
+		s, err := Open(ctx, emptyStore(t))
 		if err != nil {
 			r.Fatal(err)
 		}
 		defer s.Close()
+		hasten(r, s)
 		alive, dead := map[string]int{}, map[string]int{}
 		next := 0
 		pick := func(of map[string]int) string {

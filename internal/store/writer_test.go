@@ -40,7 +40,7 @@ func synchronous(t *testing.T, w *writer) (mode int) {
 
 // Every method that writes commits on the connection that keeps its promise.
 func TestEachKindOfTransactionCommitsAsSafelyAsPromised(t *testing.T) {
-	s := openNew(t)
+	s := openAt(t, emptyStore(t))
 	s.closing() // no flush comes in between
 	<-s.stopped
 	ctx := context.Background()
