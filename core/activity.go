@@ -89,12 +89,18 @@ func (a *activity) of(id string) (last time.Time, goesOn bool) {
 	return a.last[id], a.under[id] > 0
 }
 
-// unwritten gives what the store may not know, with the uses that go on as of now.
+// unwritten gives what the store may not know, with the uses that go on as of now, and
+// none later: where the clock was set back since, that is when it was at the latest.
 func (a *activity) unwritten(now time.Time) map[string]time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id := range a.under {
 		a.noteLocked(id, now)
+	}
+	for id, at := range a.last {
+		if at.After(now) {
+			a.last[id] = now
+		}
 	}
 	return maps.Clone(a.last)
 }
@@ -113,7 +119,11 @@ func (a *activity) written(known map[string]time.Time) {
 // recordActivity brings what is known of the use of environments into the store, and
 // says of how many. What cannot be written stays known.
 func (s *Service) recordActivity(ctx context.Context) (int, error) {
-	unwritten := s.activity.unwritten(s.now())
+	now := s.now()
+	if err := s.Store.EndFuture(ctx, now); err != nil {
+		return 0, fmt.Errorf("cannot correct the use of environments that is later than now: %w", err)
+	}
+	unwritten := s.activity.unwritten(now)
 	if len(unwritten) == 0 {
 		return 0, nil
 	}

@@ -50,6 +50,10 @@ func (s *Service) archivesAt(ctx context.Context, env EnvironmentRecord) *Time {
 	if !ends {
 		return nil
 	}
-	at := At(s.lastActivity(env).Add(idle))
+	last := s.lastActivity(env)
+	at, now := At(last.Add(idle)), s.now()
+	if left := s.respiteOf(now.Sub(last), idle); left > 0 {
+		at = At(later(at.Time, now.Add(left)))
+	}
 	return &at
 }

@@ -138,6 +138,9 @@ type Store interface {
 	// recorded takes its place. Those that are gone are left out. It is as safe as what
 	// is about commands.
 	TouchEnvironments(ctx context.Context, active map[string]time.Time) error
+	// EndFuture has no active environment be last used later than now, where the clock
+	// was set back since.
+	EndFuture(ctx context.Context, now time.Time) error
 	// IdleEnvironments gives active environments of all owners without activity since
 	// before, that longest without it first, after the one that cursor names, and the
 	// next cursor or "".

@@ -8,8 +8,8 @@ import (
 
 // rest is since when nothing lives in a box, as far as the reaper has seen.
 type rest struct {
-	since time.Time
-	uses  int64 // of the box, then: another number says that something lived meanwhile
+	since time.Duration // by the steady clock
+	uses  int64         // of the box, then: another number says that something lived meanwhile
 }
 
 // letBoxesGo closes the boxes in which nothing has lived for as long as they are kept.
@@ -22,14 +22,14 @@ func (r *reaper) letBoxesGo(ctx context.Context) (count int, err error) {
 		if o == nil {
 			continue
 		}
-		now := rest{s.now(), o.taken()} // before it is looked: who comes after that is counted
+		now := rest{s.steady(), o.taken()} // before it is looked: who comes after that is counted
 		if !s.isVacant(ctx, p.id, o) {
 			continue
 		}
 		if before, ok := r.boxes[o]; ok && before.uses == now.uses {
 			now.since = before.since
 		}
-		if s.now().Sub(now.since) < s.Retention.Box || ctx.Err() != nil || count == mostEnded {
+		if s.steady()-now.since < s.Retention.Box || ctx.Err() != nil || count == mostEnded {
 			seen[o] = now
 			continue
 		}
@@ -38,7 +38,7 @@ func (r *reaper) letBoxesGo(ctx context.Context) (count int, err error) {
 			return count, err
 		}
 		if gone {
-			s.Log.Info("a sandbox is let go, since nothing has lived in it for as long as it is kept", "environment", p.id, "since", now.since)
+			s.Log.Info("a sandbox is let go, since nothing has lived in it for as long as it is kept", "environment", p.id, "after", s.steady()-now.since)
 			count++
 		}
 	}

@@ -50,7 +50,7 @@ func (r *reaper) archiveOne(ctx context.Context, times idleTimes, env Environmen
 		return false, nil
 	}
 	idle, ends := s.environmentTime(env, times.of(ctx, env.Owner))
-	if !ends || s.now().Sub(last) < idle || s.hasWork(ctx, env.ID) {
+	if !ends || !s.isOver(last, idle) || s.hasWork(ctx, env.ID) {
 		return false, nil
 	}
 	done, err := r.archive(ctx, env, last)

@@ -32,6 +32,7 @@ func (s *Service) viewed(f foundShell) (end func()) {
 func (r *reaper) closeShells(ctx context.Context) (count int, err error) {
 	s := r.service
 	times := s.idleTimes()
+	s.bringBack()
 	for _, sh := range s.idleShells(s.now().Add(-s.Retention.Shell.shortest())) {
 		if ctx.Err() != nil || count == mostEnded {
 			break
@@ -42,7 +43,7 @@ func (r *reaper) closeShells(ctx context.Context) (count int, err error) {
 		}
 		idle := s.Retention.Shell.within(asked.Shell)
 		before := s.now().Add(-idle)
-		if !sh.isIdle(before) || s.hasProgram(ctx, sh) || !sh.retire(before) {
+		if !s.isOver(sh.current().LastActivityAt, idle) || !sh.isIdle(before) || s.hasProgram(ctx, sh) || !sh.retire(before) {
 			continue
 		}
 		if err := s.closeShell(ctx, sh, true, CloseIdle); err != nil {
@@ -70,6 +71,21 @@ func (s *Service) idleShells(before time.Time) []*shell {
 		return a.current().LastActivityAt.Compare(b.current().LastActivityAt)
 	})
 	return idle
+}
+
+// bringBack has no shell be last used later than now: the clock was set back, and it
+// would be kept for as long as that is ahead.
+func (s *Service) bringBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for _, sh := range s.shells {
+		sh.mu.Lock()
+		if sh.now.LastActivityAt.After(now) {
+			sh.now.LastActivityAt = now
+		}
+		sh.mu.Unlock()
+	}
 }
 
 // isOpen says whether a shell was opened and is not being closed.

@@ -30,6 +30,7 @@ func (s *Service) reconcile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the environments: %w", err)
 	}
+	s.beginRespite(environments)
 	folders, err := setOf("folders", s.Workspaces.IDs)
 	if err != nil {
 		return err

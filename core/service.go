@@ -34,7 +34,9 @@ type Config struct {
 	// Now is the clock of everything that is compared with what was recorded; nil is
 	// time.Now.
 	Now func() time.Time
-	Log *slog.Logger
+	// Steady is how long it runs, by a clock that nobody can set; nil is that of Now.
+	Steady func() time.Duration
+	Log    *slog.Logger
 }
 
 // Service performs the operations. Its methods may be called from many
@@ -50,6 +52,9 @@ type Service struct {
 	closing  chan struct{}  // closed by Close: waiting calls answer
 	watchers sync.WaitGroup // one for each live command and each live shell
 
+	started time.Time // by Now
+	respite respite
+
 	disk      *diskWatch
 	activity  activity
 	reaper    *reaper // nil where there is none
@@ -60,7 +65,7 @@ type Service struct {
 	imports   tally   // of archives, likewise
 	exports   tally
 	forks     tally
-	passages  lines // of environments that are archived and restored, by account
+	passages  lines      // of environments that are archived and restored, by account
 	defaults  sync.Mutex // held while a default environment is looked for and made
 
 	mu     sync.Mutex
@@ -91,6 +96,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 	if s.Now == nil {
 		s.Now = time.Now
 	}
+	s.started = s.Now()
 	s.disk = s.watchDisk()
 	if err := s.reconcile(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -31,6 +31,21 @@ func (s *Store) TouchEnvironments(ctx context.Context, active map[string]time.Ti
 	return nil
 }
 
+// EndFuture brings the last activity of active environments that is later than now back
+// to it. Mostly there is none, and nothing is written.
+func (s *Store) EndFuture(ctx context.Context, now time.Time) error {
+	const what, later = "correct the activity of environments", ` WHERE state = 'active' AND last_activity_ms > ?1`
+	var ahead bool
+	err := s.reads.row(ctx, `SELECT EXISTS (SELECT 1 FROM environments INDEXED BY environments_by_activity`+later+`)`, now.UnixMilli()).Scan(&ahead)
+	if err != nil || !ahead {
+		return failed(what, err)
+	}
+	return s.write(ctx, s.quick, what, func(ctx context.Context, tx *statements) error {
+		_, err := tx.exec(ctx, `UPDATE environments SET last_activity_ms = ?1`+later, now.UnixMilli())
+		return err
+	})
+}
+
 // IdleEnvironments gives active environments of all owners, that longest without
 // activity first. Its cursor is for this process only, and says how others are.
 func (s *Store) IdleEnvironments(ctx context.Context, before time.Time, cursor string, limit int) ([]core.EnvironmentRecord, string, error) {

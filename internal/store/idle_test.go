@@ -71,6 +71,39 @@ func TestTouchesMoveTheLastActivityForwardOnly(t *testing.T) {
 	}
 }
 
+func TestWhatWasUsedLaterThanNowWasUsedNow(t *testing.T) {
+	s := openNew(t)
+	mustCreate(t, s, alice, "ahead", "behind", "archived")
+	mustCreate(t, s, bob, "bobs")
+	later := noon.Add(time.Hour)
+	err := s.TouchEnvironments(t.Context(), map[string]time.Time{"ahead": later, "archived": later, "bobs": later})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.TurnEnvironment(t.Context(), alice, "archived", plenty, func(e *core.EnvironmentRecord) error {
+		e.State = core.StateArchived
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := noon.Add(time.Minute)
+	lastActivity(t, s, alice, "ahead") // it is remembered now
+	for range 2 {
+		if err := s.EndFuture(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		for id, want := range map[string]time.Time{"ahead": now, "behind": noon, "archived": later} {
+			if got := lastActivity(t, s, alice, id); !got.Equal(core.At(want).Time) {
+				t.Errorf("%s was used at %v, want %v", id, got, want)
+			}
+		}
+		if got := lastActivity(t, s, bob, "bobs"); !got.Equal(core.At(now).Time) {
+			t.Errorf("bob's was used at %v", got)
+		}
+	}
+}
+
 func TestManyAreTouchedAtOnce(t *testing.T) {
 	s := openNew(t)
 	active := map[string]time.Time{}
