@@ -100,7 +100,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	defer func() { // also where an answer is broken off by a panic
 		_ = control.SetReadDeadline(time.Now().Add(discardTime))
-		h.Log.InfoContext(r.Context(), "request", "request_id", id, "account", a.account, "operation", a.operation,
+		h.Log.Log(r.Context(), a.level(), "request", "request_id", id, "account", a.account, "operation", a.operation,
 			"method", r.Method, "status", a.status, "client_gone", r.Context().Err() != nil,
 			"duration_ms", time.Since(start).Milliseconds())
 	}()
@@ -134,6 +134,15 @@ type answer struct {
 	status    int
 	account   string
 	operation string
+}
+
+// level is how loudly an answer is logged. Probes that found all well come every few
+// seconds for as long as the service lives, and say nothing.
+func (a *answer) level() slog.Level {
+	if a.status == http.StatusOK && (a.operation == opReady || a.operation == opHealthz) {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 // WriteHeader notes the status.

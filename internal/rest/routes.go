@@ -27,11 +27,17 @@ func (e endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// The probes, by their names in the log.
+const (
+	opHealthz = "healthz"
+	opReady   = "ready"
+)
+
 // fixedRoutes are all the routes that are no operation.
 func (h *handler) fixedRoutes(document []byte) []endpoint {
 	routes := []endpoint{
-		{"healthz", "GET /healthz", h.healthz, h},
-		{"ready", "GET /ready", h.ready, h},
+		{opHealthz, "GET /healthz", h.healthz, h},
+		{opReady, "GET /ready", h.ready, h},
 		{"openapi", "GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
 			writeRaw(w, http.StatusOK, "application/json", document)
 			return nil
