@@ -1,12 +1,46 @@
 package vault
 
-import "testing"
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 // HoldFewNames makes the walk read directories again and again.
 func HoldFewNames(t testing.TB) {
-	before := mostNames
-	mostNames = 2 * fewestNames
-	t.Cleanup(func() { mostNames = before })
+	most, fewest := mostNames, fewestNames
+	mostNames, fewestNames = 32, 16
+	t.Cleanup(func() { mostNames, fewestNames = most, fewest })
+}
+
+// TestALargeDirectoryIsReadFewTimes, also where those above it hold all names that may
+// be held: reading it for a few names each time takes the square of its size.
+func TestALargeDirectoryIsReadFewTimes(t *testing.T) {
+	const many, most = 10_000, 20
+	path := t.TempDir()
+	for n := range many {
+		if err := os.WriteFile(filepath.Join(path, fmt.Sprint(n)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	w, l := walk{ctx: t.Context(), held: mostNames}, &level{dir: dir}
+	seen, fills := 0, 0
+	for ; !l.end; fills++ {
+		w.held = mostNames
+		if err := w.fill(l); err != nil {
+			t.Fatal(err)
+		}
+		seen += len(l.names)
+	}
+	if seen != many || fills > most {
+		t.Fatalf("%d names in %d reads", seen, fills)
+	}
 }
 
 // Shallow makes trees of more than depth levels too deep.

@@ -13,12 +13,13 @@ import (
 	"envapi/core"
 )
 
-const (
-	// fewestNames is how many names of a directory are held at least.
-	fewestNames = 16
-	// namesRead is how many names are asked of the kernel at a time.
-	namesRead = 1024
-)
+// namesRead is how many names are asked of the kernel at a time.
+const namesRead = 1024
+
+// fewestNames is how many names of a directory are held at least, also where those above
+// it hold as many as all may: with a few, a large one below others would be read again
+// for hours.
+var fewestNames = 1024 // tests make it less
 
 // mostNames is about how many names of all directories on the way down are held at a
 // time. One with more is read again for the next ones, so that memory does not grow with
