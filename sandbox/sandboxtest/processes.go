@@ -60,12 +60,29 @@ func (f fixture) sees(t *testing.T, n int) (found []sandbox.ProcessInfo) {
 	return found
 }
 
-// find waits for the process with these arguments.
-func (f fixture) find(t *testing.T, command string) (found sandbox.ProcessInfo) {
+// asleep waits until there are so many and all sleep, and gives them. On a busy machine
+// one may have said something long before it does.
+func (f fixture) asleep(t *testing.T, n int) (found []sandbox.ProcessInfo) {
 	t.Helper()
-	eventually(t, "there is "+command, func() bool {
+	eventually(t, fmt.Sprintf("%d processes sleep", n), func() bool {
+		found = f.list(t)
+		return len(found) == n && !slices.ContainsFunc(found, func(p sandbox.ProcessInfo) bool { return p.State != sandbox.ProcessSleeping })
+	})
+	return found
+}
+
+// find waits for the process with these arguments.
+func (f fixture) find(t *testing.T, command string) sandbox.ProcessInfo {
+	t.Helper()
+	return f.findThat(t, "it is "+command, func(p sandbox.ProcessInfo) bool { return p.Command == command })
+}
+
+// findThat waits for a process that is something.
+func (f fixture) findThat(t *testing.T, what string, is func(sandbox.ProcessInfo) bool) (found sandbox.ProcessInfo) {
+	t.Helper()
+	eventually(t, "there is a process, and "+what, func() bool {
 		all := f.list(t)
-		i := slices.IndexFunc(all, func(p sandbox.ProcessInfo) bool { return p.Command == command })
+		i := slices.IndexFunc(all, is)
 		if i >= 0 {
 			found = all[i]
 		}
@@ -93,8 +110,10 @@ func listed(t *testing.T, f fixture) {
 	before := time.Now().Add(-time.Second)
 	p, stdout, _ := f.start(sandbox.Command{ID: "cmd_1", Script: "echo $$; sleep 311; :"})
 	eventually(t, "it runs", func() bool { return stdout.String() != "" })
-	found := f.sees(t, 2)
-	leader, sleep := leaderOf(found), f.find(t, "sleep 311")
+	f.find(t, "sleep 311")
+	found := f.asleep(t, 2)
+	leader := leaderOf(found)
+	sleep := found[1-slices.Index(pids(found), leader.PID)]
 	if pid := strings.TrimSpace(stdout.String()); strconv.Itoa(leader.PID) != pid || sleep.PPID != leader.PID {
 		t.Errorf("got %+v, want pid %s and its child", found, pid)
 	}
@@ -102,7 +121,7 @@ func listed(t *testing.T, f fixture) {
 		t.Errorf("got %q and %q", leader.Command, sleep.Command)
 	}
 	for _, p := range found {
-		if p.Of != "cmd_1" || p.Current || p.State != sandbox.ProcessSleeping || p.Threads != 1 || p.MemoryBytes < 64<<10 || len(p.Listens) != 0 {
+		if p.Of != "cmd_1" || p.Current || p.Threads != 1 || p.MemoryBytes < 64<<10 || len(p.Listens) != 0 {
 			t.Errorf("got %+v", p)
 		}
 		if p.StartedAt.Before(before) || p.StartedAt.After(time.Now().Add(time.Second)) {
@@ -171,9 +190,10 @@ func measured(t *testing.T, f fixture) {
 		b := f.find(t, loop)
 		return b.CPUPercent > 5 && b.CPUPercent < 200 && b.CPU > 0 && b.State == sandbox.ProcessRunning
 	})
-	if s := f.find(t, "sleep 331"); s.CPUPercent > 5 || s.CPU > time.Second {
-		t.Errorf("what sleeps: got %+v", s)
-	}
+	eventually(t, "what sleeps uses nothing", func() bool {
+		s := f.find(t, "sleep 331")
+		return s.CPUPercent < 5 && s.CPU < time.Second
+	})
 	first := f.find(t, loop).CPU
 	eventually(t, "it has used more", func() bool { return f.find(t, loop).CPU > first })
 	kill(t, p)
@@ -297,8 +317,7 @@ time.sleep(381)
 	} {
 		p, stdout, stderr := f.start(sandbox.Command{ID: "cmd_" + how, Argv: []string{"python3", "-c", names, "a) Z 1\n\x1b[2J\xff", how, strings.Repeat("x", 1500)}})
 		eventually(t, "it is ready", func() bool { return stdout.String() != "" || stderr.String() != "" })
-		found := f.list(t)
-		if len(found) != 1 || found[0].Command != want || found[0].Of != "cmd_"+how || found[0].State != sandbox.ProcessSleeping {
+		if found := f.asleep(t, 1); found[0].Command != want || found[0].Of != "cmd_"+how {
 			t.Errorf("%s: got %+v (%s), want %q", how, found, stderr.String(), want)
 		}
 		kill(t, p)
@@ -341,9 +360,8 @@ time.sleep(391)`
 			want = []sandbox.Listener{want[0], want[2]}
 		}
 	}
-	if found := f.sees(t, 1); !slices.Equal(found[0].Listens, want) {
-		t.Errorf("got %+v, want %+v", found[0].Listens, want)
-	}
+	// On a busy machine a list may leave out what takes too long to be read.
+	eventually(t, fmt.Sprintf("it is told to listen at %+v", want), func() bool { return slices.Equal(f.sees(t, 1)[0].Listens, want) })
 	kill(t, p)
 }
 

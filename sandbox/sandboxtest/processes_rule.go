@@ -76,12 +76,7 @@ const trapping = `trap "echo got $1; exit 7" USR1; echo ready $1; while :; do sl
 func oneSignalled(t *testing.T, f fixture) {
 	p, stdout, _ := f.start(sandbox.Command{Script: `bash -c '` + trapping + `' child child & bash -c '` + trapping + `' other other & wait; wait`})
 	eventually(t, "both are ready", func() bool { return strings.Count(stdout.String(), "ready") == 2 })
-	var child sandbox.ProcessInfo
-	for _, p := range f.list(t) {
-		if strings.HasSuffix(p.Command, " child child") {
-			child = p
-		}
-	}
+	child := f.findThat(t, "it is the child", func(p sandbox.ProcessInfo) bool { return strings.HasSuffix(p.Command, " child child") })
 	f.signal(t, ref(child), "USR1", false, 1)
 	f.wait(t, sandbox.ProcessRef{PID: child.PID}, exited(7))
 	eventually(t, "it has got it", func() bool { return strings.Contains(stdout.String(), "got child") })
@@ -128,11 +123,11 @@ func treeKilled(t *testing.T, f fixture) {
 		}
 		return n == 4
 	})
-	all := f.list(t)
-	i := slices.IndexFunc(all, func(p sandbox.ProcessInfo) bool {
-		return strings.HasSuffix(p.Command, ":  top") || strings.HasSuffix(p.Command, " top")
+	leader := leaderOf(f.list(t))
+	top := f.findThat(t, "it is the top", func(p sandbox.ProcessInfo) bool {
+		return strings.HasSuffix(p.Command, " top") && p.PPID == leader.PID
 	})
-	f.signal(t, ref(all[i]), "KILL", true, len(all)-2)
+	f.signal(t, ref(top), "KILL", true, len(f.list(t))-2)
 	eventually(t, "the shell has waited for what ended", func() bool { // a zombie has ended too
 		left := slices.DeleteFunc(f.list(t), func(p sandbox.ProcessInfo) bool { return p.State == sandbox.ProcessZombie })
 		return len(left) == 2 && slices.ContainsFunc(left, func(p sandbox.ProcessInfo) bool { return p.Command == "sleep 412" })

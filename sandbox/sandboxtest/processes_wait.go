@@ -94,33 +94,36 @@ time.sleep(471)`}})
 	kill(t, p)
 }
 
-func threadsAreNone(t *testing.T, f fixture) {
-	f.needsPython(t)
-	p, stdout, _ := f.start(sandbox.Command{Argv: []string{"python3", "-c", `
+// oneThreadLives is a process of a thread alone that is not its first.
+const oneThreadLives = `
 import ctypes, os, threading, time
 def run():
     print(threading.get_native_id(), flush=True)
     while not os.path.exists("go"): time.sleep(0.01)
     os._exit(11)
 threading.Thread(target=run).start()
-ctypes.CDLL(None).pthread_exit(None)`}})
-	eventually(t, "it runs", func() bool { return strings.HasSuffix(stdout.String(), "\n") })
-	tid, err := strconv.Atoi(strings.TrimSpace(stdout.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.box.SignalProcess(t.Context(), sandbox.ProcessRef{PID: tid}, "KILL", false); !errors.Is(err, sandbox.ErrNoProcess) {
-		t.Errorf("a thread: got %v", err)
-	}
-	process := f.list(t)[0]
-	end, err := f.waitWhile(t, ref(process), func() {
-		_, _ = f.box.WaitProcess(t.Context(), sandbox.ProcessRef{PID: 1 << 21}) // the first is on its way
-		f.script(": >go")
+ctypes.CDLL(None).pthread_exit(None)`
+
+func threadsAreNone(t *testing.T, f fixture) {
+	f.needsPython(t)
+	eventually(t, "it was waited for before it ended", func() bool {
+		f.script("rm -f go")
+		p, stdout, _ := f.start(sandbox.Command{Argv: []string{"python3", "-c", oneThreadLives}})
+		eventually(t, "it runs", func() bool { return strings.HasSuffix(stdout.String(), "\n") })
+		tid, err := strconv.Atoi(strings.TrimSpace(stdout.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.box.SignalProcess(t.Context(), sandbox.ProcessRef{PID: tid}, "KILL", false); !errors.Is(err, sandbox.ErrNoProcess) {
+			t.Errorf("a thread: got %v", err)
+		}
+		end, err := f.waitWhile(t, ref(f.sees(t, 1)[0]), func() { f.script(": >go") })
+		if err == nil && end != exited(11) {
+			t.Errorf("got %+v", end)
+		}
+		await(t, p.Done(), "it did not end")
+		return err == nil
 	})
-	if err != nil || end != exited(11) {
-		t.Errorf("got %+v, %v", end, err)
-	}
-	await(t, p.Done(), "it did not end")
 }
 
 func waitCancelled(t *testing.T, f fixture) {
