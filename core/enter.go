@@ -83,7 +83,7 @@ func (s *Service) isArchived(ctx context.Context, p *place, o Owner) (bool, erro
 // where they go away.
 func (s *Service) beginRestoring(ctx context.Context, p *place, o Owner, r Restoring) error {
 	if !r.wanted() {
-		return Errorf(CodeEnvironmentArchived, "the environment is archived, and the call is not to restore it (restore is false): call restore_environment, or leave restore out")
+		return Errorf(CodeEnvironmentArchived, "environment %q is archived, and the call is not to restore it (restore is false): call restore_environment, or leave restore out", p.id)
 	}
 	mine := newPassage(StateRestoring, nil)
 	if !p.passing.CompareAndSwap(nil, mine) {

@@ -166,7 +166,11 @@ func TestRestoreFalseRestoresNothing(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) { wantCode(t, use(), core.CodeEnvironmentArchived) })
+		t.Run(name, func(t *testing.T) {
+			if e := wantCode(t, use(), core.CodeEnvironmentArchived); !strings.Contains(e.Detail, "env_") {
+				t.Errorf("does not say which: %s", e.Detail)
+			}
+		})
 	}
 	if n := w.folders.unpacked(env); n != 0 {
 		t.Fatal("it was restored")

@@ -207,6 +207,6 @@ func (s *Service) checkRoom(ctx context.Context, env EnvironmentRecord) error {
 }
 
 func tooManyProcesses(allowed, used int) *Error {
-	return Errorf(CodeQuotaExceeded, "the environment has as many processes as it may: end some with signal_command, those that an ended command of a shell has left with close_shell, or all with reset_environment").
+	return Errorf(CodeQuotaExceeded, "the environment has as many processes as it may: list_processes gives them; end some with signal_process, a command's with signal_command, or all with reset_environment").
 		With("limit", limitProcesses).With("allowed", allowed).With("used", used)
 }

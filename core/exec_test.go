@@ -186,7 +186,7 @@ func TestExecWhereOthersHaveEveryProcessIsRefused(t *testing.T) {
 	w.host.setDaemons(98)
 	w.run(env.ID, "wait", noWait)
 	_, err := w.Exec(t.Context(), alice, execInput(env.ID, "exit 0"))
-	if e := wantCode(t, err, core.CodeQuotaExceeded); e.Facts["limit"] != "processes" || e.Facts["allowed"] != 100 || e.Facts["used"] != 100 {
+	if e := wantCode(t, err, core.CodeQuotaExceeded); e.Facts["limit"] != "processes" || !strings.Contains(e.Detail, "signal_process") || e.Facts["allowed"] != 100 || e.Facts["used"] != 100 {
 		t.Fatalf("got %v", e.Facts)
 	}
 	if got := w.list(); len(got) != 2 {
