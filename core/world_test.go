@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -57,7 +58,7 @@ type reporter interface {
 func newWorld(t testing.TB, change ...func(*world)) *world {
 	t.Helper()
 	dir := t.TempDir()
-	db, err := store.Open(t.Context(), filepath.Join(dir, "envapi.db"))
+	db, err := store.Open(t.Context(), emptyStore(t, dir))
 	must(t, err)
 	logs, err := outputlog.Open(filepath.Join(dir, "logs"), 64<<10)
 	must(t, err)
@@ -81,6 +82,35 @@ func newWorld(t testing.TB, change ...func(*world)) *world {
 		must(t, db.Close())
 	})
 	return w
+}
+
+// emptyFile is what is in the file of a store without records.
+var emptyFile = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "envapi-core-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "envapi.db")
+	db, err := store.Open(context.Background(), path)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// emptyStore lays the file of a store into a folder: to bring its schema up takes
+// longer than most tests, with -race.
+func emptyStore(t testing.TB, dir string) (path string) {
+	t.Helper()
+	text, err := emptyFile()
+	must(t, err)
+	path = filepath.Join(dir, "envapi.db")
+	must(t, os.WriteFile(path, text, 0o600))
+	return path
 }
 
 // start makes a service of what there is, as after a restart.
