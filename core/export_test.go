@@ -8,11 +8,13 @@ import (
 )
 
 // InMemory counts what a Service holds in memory: commands, environments in
-// use, and environments that are being made.
-func (s *Service) InMemory() (runs, places, making int) {
+// use, and keys under which something is being made.
+func (s *Service) InMemory() (runs, places, keys int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.runs), len(s.places), len(s.making)
+	s.keyed.mu.Lock()
+	defer s.keyed.mu.Unlock()
+	return len(s.runs), len(s.places), len(s.keyed.taken)
 }
 
 // Watched gives how many environments the disk watch watches.
@@ -93,6 +95,9 @@ func (s *Service) ArchiveIdle(ctx context.Context, env EnvironmentRecord, since 
 
 // Reap is a run of the reaper.
 func (s *Service) Reap() { s.reaper.reap() }
+
+// ArchiveFor has each run of the reaper archive for so long.
+func (s *Service) ArchiveFor(d time.Duration) { s.reaper.period = d }
 
 // Waiting is how many calls of an account archive or restore, or wait for it.
 func (s *Service) Waiting(account string) int {

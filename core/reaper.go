@@ -18,7 +18,10 @@ type reaper struct {
 	done    chan struct{}
 
 	boxes  map[*opening]rest    // those in which nothing lives
-	after  string               // where the next run goes on among environments
+	page   []EnvironmentRecord  // idle ones that the next run begins with
+	after  string               // where it goes on after them
+	period time.Duration        // how long a run goes on archiving
+	low    bool                 // the disk had no room for archives at the last run
 	warned map[string]time.Time // by account: when it was last said that its archives are full
 	trims  map[string]time.Time // by environment: until where its logs were trimmed
 	// archive is archiveIdle, or what a test has in its place.
@@ -56,7 +59,7 @@ func (r *reaper) steps() []step {
 		{"old_commands", r.pruneCommands},
 		{"old_shells", r.pruneShells},
 		{"logs", r.makeRoom},
-		{"environments", r.archiveEnvironments},
+		{"environments", r.archiveWithRoom},
 	}
 }
 
@@ -70,7 +73,7 @@ func (s *Service) startReaper() *reaper {
 	r := &reaper{
 		service: s, ctx: ctx, done: make(chan struct{}),
 		boxes: map[*opening]rest{}, warned: map[string]time.Time{}, trims: map[string]time.Time{},
-		archive: s.archiveIdle,
+		archive: s.archiveIdle, period: archivePeriod,
 	}
 	go func() {
 		<-s.closing

@@ -11,35 +11,49 @@ const warnPause = 24 * time.Hour
 
 // archiveEnvironments archives the environments that nobody has used for as long as
 // they may be idle: that longest without use first. The next run goes on where one
-// stops.
+// stops, which is after one environment where that took all its time: one account's large
+// folders must not keep everything else from being reaped.
 func (r *reaper) archiveEnvironments(ctx context.Context) (count int, err error) {
 	s := r.service
-	times, until := s.idleTimes(), time.Now().Add(archivePeriod)
-	for looked := 0; looked < mostReaped; {
-		before := s.now().Add(-s.Retention.Environment.shortest())
-		page, next, err := s.Store.IdleEnvironments(ctx, before, r.after, reapBatch)
+	times, until := s.idleTimes(), time.Now().Add(r.period)
+	for looked := 0; looked < mostReaped; looked++ {
+		if len(r.page) == 0 {
+			if looked > 0 && r.after == "" {
+				break // those were the last
+			}
+			if err := r.nextPage(ctx); err != nil || len(r.page) == 0 {
+				return count, err
+			}
+		}
+		env := r.page[0]
+		r.page = r.page[1:]
+		done, err := r.archiveOne(ctx, times, env)
+		if ctx.Err() != nil {
+			return count, nil
+		}
 		if err != nil {
-			r.after = ""
-			return count, fmt.Errorf("cannot look for idle environments: %w", err)
+			s.Log.Error("cannot archive an idle environment, trying again", "id", env.ID, "error", err)
 		}
-		for _, env := range page {
-			done, err := r.archiveOne(ctx, times, env)
-			if ctx.Err() != nil {
-				return count, nil
-			}
-			if err != nil {
-				s.Log.Error("cannot archive an idle environment, trying again", "id", env.ID, "error", err)
-			}
-			if done {
-				count++
-			}
+		if done {
+			count++
 		}
-		looked += len(page)
-		if r.after = next; next == "" || count >= mostEnded || time.Now().After(until) {
+		if count >= mostEnded || time.Now().After(until) {
 			break
 		}
 	}
 	return count, nil
+}
+
+// nextPage reads the next idle environments. What is known of them may be old when they
+// are come to, so that whoever came meanwhile is seen when they are archived.
+func (r *reaper) nextPage(ctx context.Context) (err error) {
+	before := r.service.now().Add(-r.service.Retention.Environment.shortest())
+	r.page, r.after, err = r.service.Store.IdleEnvironments(ctx, before, r.after, reapBatch)
+	if err != nil {
+		r.page, r.after = nil, ""
+		return fmt.Errorf("cannot look for idle environments: %w", err)
+	}
+	return nil
 }
 
 // archiveOne archives an environment where its time is over and nothing runs in it.
