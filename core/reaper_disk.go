@@ -55,6 +55,22 @@ func (s *Service) isTight() bool {
 	return space.Free.Bytes < reserve+reserve/2
 }
 
+// archiveWithRoom archives what is idle where the disk has room for that. Else nothing of
+// it can be done, of any environment, which is said once and not at each run of each.
+func (r *reaper) archiveWithRoom(ctx context.Context) (count int, err error) {
+	low := r.service.hasPart(packPart) != nil
+	switch {
+	case low && !r.low:
+		r.service.Log.Warn("no idle environment is archived until the disk has more room, since packing one takes some before it frees any")
+	case !low && r.low:
+		r.service.Log.Info("idle environments are archived again")
+	}
+	if r.low = low; low {
+		return 0, nil
+	}
+	return r.archiveEnvironments(ctx)
+}
+
 // trimLogs drops the output of the oldest commands of an environment until there is
 // room, and notes how far it came.
 func (r *reaper) trimLogs(ctx context.Context, id string) (count int, freed int64, err error) {

@@ -223,6 +223,29 @@ func TestOutputMakesRoomOnAFullDisk(t *testing.T) {
 	w.await(runs.ID)
 }
 
+// On a disk without room for archives, idle environments stay as they are, and that is said
+// once, not at each run of each of them.
+func TestNothingIsArchivedOnAFullDisk(t *testing.T) {
+	w := newAged(t)
+	first, second := w.create().ID, w.create().ID
+	w.folders.setFree(1 << 20)
+	for range 3 {
+		w.after(2 * long100)
+		w.wantState(first, core.StateActive)
+		w.wantState(second, core.StateActive)
+	}
+	if w.log.count("until the disk has more room") != 1 || w.log.count("trying again") != 0 {
+		t.Error("it is not said once")
+	}
+	w.folders.setFree(1 << 40)
+	w.after(2 * long100)
+	w.wantState(first, core.StateArchived)
+	w.wantState(second, core.StateArchived)
+	if w.log.count("are archived again") != 1 {
+		t.Error("that it goes on is not said")
+	}
+}
+
 // It goes no further than it must: the largest first, the oldest of it.
 func TestOutputMakesNoMoreRoomThanIsNeeded(t *testing.T) {
 	const reserve = 1 << 30
