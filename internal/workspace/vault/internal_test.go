@@ -43,6 +43,18 @@ func TestALargeDirectoryIsReadFewTimes(t *testing.T) {
 	}
 }
 
+// TestShortPathsOfHardLinksAreBoundedToo: a map of them takes much more than they do.
+func TestShortPathsOfHardLinksAreBoundedToo(t *testing.T) {
+	const most = mostLinkPaths / 64
+	p := &packer{paths: map[uint64]string{}, room: mostLinkPaths}
+	for number := range uint64(2 * most) {
+		p.remember(&entry{name: "a", number: number + 1})
+	}
+	if n := len(p.paths); n == 0 || n > most {
+		t.Errorf("%d are kept", n)
+	}
+}
+
 // Shallow makes trees of more than depth levels too deep.
 func Shallow(t testing.TB, depth int) {
 	before := mostDepth

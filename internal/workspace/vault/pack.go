@@ -21,9 +21,10 @@ const (
 	// window bounds how far back the compression looks, and with it its memory and that
 	// for unpacking: it is twice to four times as much.
 	window = 4 << 20
-	// mostLinkPaths bounds the memory for paths that hard links are to lead to. They are
-	// only for other programs.
+	// mostLinkPaths bounds the memory for paths that hard links are to lead to, of which
+	// each takes aroundPath besides, however short it is. They are only for other programs.
 	mostLinkPaths = 8 << 20
+	aroundPath    = 64
 )
 
 // Pack writes the archive of a folder, and gives what is in it. The folder may be open
@@ -89,8 +90,12 @@ func (p *packer) write(h *tar.Header) error {
 
 // remember keeps the path of what has several names, as far as there is room.
 func (p *packer) remember(e *entry) {
-	if name := p.trail.name(e.name); e.number != 0 && len(name) <= p.room {
-		p.room -= len(name)
+	if e.number == 0 {
+		return
+	}
+	name := p.trail.name(e.name)
+	if takes := len(name) + aroundPath; takes <= p.room {
+		p.room -= takes
 		p.paths[e.number] = name
 	}
 }
