@@ -15,15 +15,15 @@ func caller(ctx context.Context, account string) context.Context {
 	return core.WithCaller(ctx, core.Caller{Owner: core.Owner{Account: account}})
 }
 
-// crowd has an account take all its turns.
-func crowd(t *testing.T, all *turns.Turns, account string) {
+// crowd has an account take all its turns, which are so many.
+func crowd(t *testing.T, all *turns.Turns, account string, most int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(caller(t.Context(), account), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(caller(t.Context(), account), time.Minute)
 	defer cancel()
-	for {
+	for range most {
 		leave, err := all.Take(ctx)
 		if err != nil {
-			return
+			t.Fatal(err)
 		}
 		t.Cleanup(leave)
 	}
@@ -34,8 +34,8 @@ func crowd(t *testing.T, all *turns.Turns, account string) {
 func TestOneAccountDoesNotKeepOthersWaiting(t *testing.T) {
 	f := newFolder(t)
 	f.holds(map[string]string{"file": "needle"})
-	crowd(t, find.Searches, "busy")
-	crowd(t, find.Lists, "busy")
+	crowd(t, find.Searches, "busy", 4)
+	crowd(t, find.Lists, "busy", 16)
 	ask := func(account string, within time.Duration) (search, list error) {
 		ctx, cancel := context.WithTimeout(caller(t.Context(), account), within)
 		defer cancel()

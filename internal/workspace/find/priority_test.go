@@ -55,18 +55,22 @@ func TestTheSearchesOfAnAccountShareItsProcessors(t *testing.T) {
 	f := newFolder(t)
 	f.holds(map[string]string{"file": "needle", "in/another": "needle"})
 	search := func(account string, within time.Duration) core.SearchResult {
-		ctx, cancel := context.WithTimeout(caller(t.Context(), account), within)
-		defer cancel()
-		found, err := f.finder.Search(ctx, core.SearchQuery{Pattern: "needle", Limit: 10, MaxBytes: 1000})
-		if err != nil {
-			t.Fatal(err)
+		for ; ; within *= 2 { // it may be over before the search begins
+			ctx, cancel := context.WithTimeout(caller(t.Context(), account), within)
+			found, err := f.finder.Search(ctx, core.SearchQuery{Pattern: "needle", Limit: 10, MaxBytes: 1000})
+			cancel()
+			switch {
+			case err == nil:
+				return found
+			case within > time.Minute:
+				t.Fatal(err)
+			}
 		}
-		return found
 	}
 	if found := search("busy", time.Minute); found.TotalMatches != 2 || found.Truncated != "" {
 		t.Fatalf("got %+v", found)
 	}
-	crowd(t, find.Processors, "busy")
+	crowd(t, find.Processors, "busy", runtime.NumCPU())
 	if found := search("other", time.Minute); found.TotalMatches != 2 || found.Truncated != "" {
 		t.Errorf("another account's gives %+v", found)
 	}
