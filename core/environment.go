@@ -112,7 +112,7 @@ func (s *Service) whereToRun(ctx context.Context, c Caller, id string) (string, 
 	if len(named) > 0 {
 		return named[0].ID, nil
 	}
-	made, err := s.makeOnce(ctx, c.Owner, CreateEnvironmentInput{Name: defaultName}, Idempotency{})
+	made, err := s.create(ctx, c.Owner, CreateEnvironmentInput{Name: defaultName}, Idempotency{})
 	return made.ID, err
 }
 

@@ -458,7 +458,7 @@ func TestPassingStatesAgainstEachOther(t *testing.T) {
 		}
 		w.wantWhole()
 	}
-	if runs, places, making := w.InMemory(); runs+places+making != 0 {
-		t.Fatalf("%d commands, %d places and %d makings in memory", runs, places, making)
+	if runs, places, keys := w.InMemory(); runs+places+keys != 0 {
+		t.Fatalf("%d commands, %d places and %d keys in memory", runs, places, keys)
 	}
 }

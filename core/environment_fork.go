@@ -25,7 +25,7 @@ func (s *Service) ForkEnvironment(ctx context.Context, c Caller, in ForkEnvironm
 	if err != nil {
 		return Environment{}, err
 	}
-	env, err := s.onceUnderKey(ctx, c.Owner, func() (EnvironmentRecord, bool, error) {
+	env, err := s.makeOnce(ctx, c.Owner, key, func() (EnvironmentRecord, error) {
 		made := s.newEnvironment(c.Owner, asCreated)
 		made.State = StateRestoring // without an archive: a start drops it, unless it is active by then
 		return s.makeFork(ctx, made, in, key)
@@ -46,30 +46,29 @@ func (in ForkEnvironmentInput) created() CreateEnvironmentInput {
 
 // makeFork writes the record, then makes the folder, as makeEnvironment does. Until it
 // is done the new environment is restoring, for all who find it.
-func (s *Service) makeFork(ctx context.Context, env EnvironmentRecord, in ForkEnvironmentInput, key Idempotency) (made EnvironmentRecord, existed bool, err error) {
+func (s *Service) makeFork(ctx context.Context, env EnvironmentRecord, in ForkEnvironmentInput, key Idempotency) (made EnvironmentRecord, err error) {
 	if err := ctx.Err(); err != nil {
-		return EnvironmentRecord{}, false, err
+		return EnvironmentRecord{}, err
 	}
 	p := s.hold(env.ID)
 	defer s.letGo(p)
 	if err := s.pass(ctx, p, StateRestoring); err != nil {
-		return EnvironmentRecord{}, false, err
+		return EnvironmentRecord{}, err
 	}
 	defer func() { p.settle(err) }()
 	ctx, cancel := s.untilClosing(ctx)
 	defer cancel()
-	defer s.announce(env.ID, &err)()
 
-	made, existed, err = s.Store.CreateEnvironment(context.WithoutCancel(ctx), env, s.quota(), s.uids(), key)
+	made, existed, err := s.Store.CreateEnvironment(context.WithoutCancel(ctx), env, s.quota(), s.uids(), key)
 	if err != nil || existed {
-		return made, existed, err
+		return made, err
 	}
 	made, err = s.copyInto(ctx, made, in)
 	if err != nil {
 		s.dropFork(env.ID)
-		return EnvironmentRecord{}, false, s.cutShort(err)
+		return EnvironmentRecord{}, s.cutShort(err)
 	}
-	return made, false, nil
+	return made, nil
 }
 
 // copyInto copies the folder and makes the new environment active.

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"envapi/core"
@@ -101,6 +102,30 @@ func TestForkOnceUnderAKey(t *testing.T) {
 	in.Name = "b"
 	_, err = w.ForkEnvironment(t.Context(), alice, in)
 	wantCode(t, err, core.CodeIdempotencyMismatch)
+}
+
+// Who asks with the key of a fork that is being made and fails is not told of that.
+func TestAForkThatFailedIsMadeByWhoWaitedForIt(t *testing.T) {
+	w := newWorld(t)
+	in := forkOf(w.create().ID, func(in *core.ForkEnvironmentInput) { in.IdempotencyKey = "k" })
+	var copies, failed atomic.Int32
+	w.folders.on("copy", func(context.Context) error {
+		if copies.Add(1) == 1 {
+			return errDisk
+		}
+		return nil
+	})
+	together(10, func(int) {
+		if _, err := w.ForkEnvironment(context.Background(), alice, in); errors.Is(err, errDisk) {
+			failed.Add(1)
+		} else if err != nil {
+			t.Error(err)
+		}
+	})
+	if n := failed.Load(); n != 1 || copies.Load() != 2 {
+		t.Fatalf("%d failed, and %d copies were made", n, copies.Load())
+	}
+	w.wantWhole()
 }
 
 func TestAForkThatFailsWasNeverMade(t *testing.T) {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -20,25 +19,22 @@ func (s *Service) CreateEnvironment(ctx context.Context, c Caller, in CreateEnvi
 	if err != nil {
 		return Environment{}, err
 	}
-	env, err := s.makeOnce(ctx, c.Owner, in, key)
+	env, err := s.create(ctx, c.Owner, in, key)
 	if err != nil {
 		return Environment{}, err
 	}
 	return s.environment(ctx, env)
 }
 
-// makeOnce makes an environment, or finds the one that the same key made
-// before. One that another call is making is waited for, and if that call fails
-// so does this one.
-func (s *Service) makeOnce(ctx context.Context, o Owner, in CreateEnvironmentInput, key Idempotency) (EnvironmentRecord, error) {
-	return s.onceUnderKey(ctx, o, func() (EnvironmentRecord, bool, error) {
+func (s *Service) create(ctx context.Context, o Owner, in CreateEnvironmentInput, key Idempotency) (EnvironmentRecord, error) {
+	return s.makeOnce(ctx, o, key, func() (EnvironmentRecord, error) {
 		return s.makeEnvironment(ctx, s.newEnvironment(o, in), key)
 	})
 }
 
-// onceUnderKey makes an environment as makeIt does, which says whether it found one that
-// the same key made.
-func (s *Service) onceUnderKey(ctx context.Context, o Owner, makeIt func() (env EnvironmentRecord, existed bool, err error)) (EnvironmentRecord, error) {
+// makeOnce makes an environment as makeIt does, or finds the one that the same key made
+// before, as it is now.
+func (s *Service) makeOnce(ctx context.Context, o Owner, key Idempotency, makeIt func() (EnvironmentRecord, error)) (EnvironmentRecord, error) {
 	if err := s.begin(); err != nil {
 		return EnvironmentRecord{}, err
 	}
@@ -46,25 +42,7 @@ func (s *Service) onceUnderKey(ctx context.Context, o Owner, makeIt func() (env 
 	if err := s.admit(ctx, o.Account); err != nil {
 		return EnvironmentRecord{}, err
 	}
-	for {
-		env, existed, err := makeIt()
-		if err != nil || !existed {
-			return env, err
-		}
-		s.mu.Lock()
-		making := s.making[env.ID]
-		s.mu.Unlock()
-		if making != nil {
-			if err := making.wait(ctx); err != nil {
-				return env, err
-			}
-		}
-		env, err = s.Store.Environment(ctx, o, env.ID)
-		if !errors.Is(err, ErrNoRecord) {
-			return env, err
-		}
-		// The other call failed in between and left nothing: now it is our turn.
-	}
+	return onceUnder(ctx, s, o, key, func(id string) (EnvironmentRecord, error) { return s.ownEnvironment(ctx, o, id) }, makeIt)
 }
 
 func (s *Service) newEnvironment(o Owner, in CreateEnvironmentInput) EnvironmentRecord {
@@ -85,24 +63,23 @@ func (s *Service) newEnvironment(o Owner, in CreateEnvironmentInput) Environment
 // makeEnvironment writes the record, then makes the folder: the record decides
 // the host uid that the folder belongs to. A crash in between leaves a record
 // without a folder, which the next start makes.
-func (s *Service) makeEnvironment(ctx context.Context, env EnvironmentRecord, key Idempotency) (made EnvironmentRecord, existed bool, err error) {
+func (s *Service) makeEnvironment(ctx context.Context, env EnvironmentRecord, key Idempotency) (EnvironmentRecord, error) {
 	if err := ctx.Err(); err != nil {
-		return EnvironmentRecord{}, false, err
+		return EnvironmentRecord{}, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	defer s.announce(env.ID, &err)()
 
-	made, existed, err = s.Store.CreateEnvironment(ctx, env, s.quota(), s.uids(), key)
+	made, existed, err := s.Store.CreateEnvironment(ctx, env, s.quota(), s.uids(), key)
 	if err != nil || existed {
-		return made, existed, err
+		return made, err
 	}
 	if err := s.Workspaces.Create(ctx, made.ID, made.HostUID); err != nil {
 		s.insist("drop an environment without a folder", made.ID, func(ctx context.Context) error {
 			return s.Store.DropEnvironment(ctx, made.ID)
 		})
-		return EnvironmentRecord{}, false, fmt.Errorf("cannot make the folder of an environment: %w", err)
+		return EnvironmentRecord{}, fmt.Errorf("cannot make the folder of an environment: %w", err)
 	}
-	return made, false, nil
+	return made, nil
 }
 
 // quota is that of environments.
@@ -110,22 +87,6 @@ func (s *Service) quota() EnvironmentQuota {
 	return EnvironmentQuota{
 		PerAccount: s.Limits.EnvironmentsPerAccount, PerProfile: s.Limits.EnvironmentsPerProfile,
 		Archived: s.Limits.ArchivedEnvironments,
-	}
-}
-
-// announce lets others find an environment while it is being made: before its
-// record is written, so that who finds the record finds this too. The function
-// that it gives tells them how it ended.
-func (s *Service) announce(id string, err *error) func() {
-	making := newOutcome()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.making[id] = &making
-	return func() {
-		making.settle(*err)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.making, id)
 	}
 }
 

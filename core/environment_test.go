@@ -116,8 +116,8 @@ func TestCreateWithoutAFolderIsNotDone(t *testing.T) {
 	w.folders.failWith(nil)
 	_, err := w.CreateEnvironment(t.Context(), alice, in)
 	must(t, err) // the same key is as good as new
-	if _, _, making := w.InMemory(); making != 0 {
-		t.Fatalf("%d left in memory", making)
+	if _, _, keys := w.InMemory(); keys != 0 {
+		t.Fatalf("%d left in memory", keys)
 	}
 }
 

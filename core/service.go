@@ -69,10 +69,9 @@ type Service struct {
 	defaults  sync.Mutex // held while a default environment is looked for and made
 
 	mu     sync.Mutex
-	places map[string]*place   // environments in use, by id
-	runs   map[string]*run     // commands that run or whose children still write, by id
-	shells map[string]*shell   // shells that are open or whose children still write, by id
-	making map[string]*outcome // environments whose folder is being made, by id
+	places map[string]*place // environments in use, by id
+	runs   map[string]*run   // commands that run or whose children still write, by id
+	shells map[string]*shell // shells that are open or whose children still write, by id
 }
 
 // New makes a Service and finishes what a crash of the one before it left
@@ -91,7 +90,6 @@ func New(ctx context.Context, c Config) (*Service, error) {
 		places:  map[string]*place{},
 		runs:    map[string]*run{},
 		shells:  map[string]*shell{},
-		making:  map[string]*outcome{},
 	}
 	if s.Now == nil {
 		s.Now = time.Now
