@@ -23,6 +23,7 @@ type reaper struct {
 	period time.Duration        // how long a run goes on archiving
 	low    bool                 // the disk had no room for archives at the last run
 	warned map[string]time.Time // by account: when it was last said that its archives are full
+	failed map[string]time.Time // by environment: when it could not be archived
 	trims  map[string]time.Time // by environment: until where its logs were trimmed
 	// archive is archiveIdle, or what a test has in its place.
 	archive func(ctx context.Context, env EnvironmentRecord, since time.Time) (done bool, err error)
@@ -72,7 +73,7 @@ func (s *Service) startReaper() *reaper {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &reaper{
 		service: s, ctx: ctx, done: make(chan struct{}),
-		boxes: map[*opening]rest{}, warned: map[string]time.Time{}, trims: map[string]time.Time{},
+		boxes: map[*opening]rest{}, warned: map[string]time.Time{}, trims: map[string]time.Time{}, failed: map[string]time.Time{},
 		archive: s.archiveIdle, period: archivePeriod,
 	}
 	go func() {

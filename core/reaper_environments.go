@@ -3,11 +3,16 @@ package core
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 )
 
 // warnPause is how long nothing more is said of an account whose archives are full.
 const warnPause = 24 * time.Hour
+
+// failurePause is how long an environment that could not be archived is left: each try
+// may go through all of its folder.
+const failurePause = time.Hour
 
 // archiveEnvironments archives the environments that nobody has used for as long as
 // they may be idle: that longest without use first. The next run goes on where one
@@ -32,7 +37,8 @@ func (r *reaper) archiveEnvironments(ctx context.Context) (count int, err error)
 			return count, nil
 		}
 		if err != nil {
-			s.Log.Error("cannot archive an idle environment, trying again", "id", env.ID, "error", err)
+			s.Log.Error("cannot archive an idle environment, trying again in an hour", "id", env.ID, "error", err)
+			r.failedAt(env.ID)
 		}
 		if done {
 			count++
@@ -64,7 +70,7 @@ func (r *reaper) archiveOne(ctx context.Context, times idleTimes, env Environmen
 		return false, nil
 	}
 	idle, ends := s.environmentTime(env, times.of(ctx, env.Owner))
-	if !ends || !s.isOver(last, idle) || s.hasWork(ctx, env.ID) {
+	if !ends || !s.isOver(last, idle) || r.hasFailed(env.ID) || s.hasWork(ctx, env.ID) {
 		return false, nil
 	}
 	done, err := r.archive(ctx, env, last)
@@ -78,6 +84,20 @@ func (r *reaper) archiveOne(ctx context.Context, times idleTimes, env Environmen
 	s.Log.Info("an environment is archived, since nobody used it for as long as it may be idle",
 		"id", env.ID, "account", env.Owner.Account, "profile", env.Owner.Profile, "last_activity", last, "idle", idle)
 	return true, nil
+}
+
+// failedAt notes that an environment could not be archived now.
+func (r *reaper) failedAt(id string) {
+	maps.DeleteFunc(r.failed, func(other string, _ time.Time) bool { return !r.hasFailed(other) })
+	r.failed[id] = r.service.now()
+}
+
+// hasFailed says whether an environment is left for now, since it could not be archived.
+// A clock that was put back leaves none.
+func (r *reaper) hasFailed(id string) bool {
+	at, ok := r.failed[id]
+	age := r.service.now().Sub(at)
+	return ok && age >= 0 && age < failurePause
 }
 
 // environmentTime gives how long an environment may be idle, by what it says itself

@@ -246,6 +246,28 @@ func TestNothingIsArchivedOnAFullDisk(t *testing.T) {
 	}
 }
 
+// What cannot be archived is tried once an hour: each try reads a folder and is an error in
+// the log.
+func TestWhatCannotBeArchivedIsLeftForAnHour(t *testing.T) {
+	w := newAged(t)
+	env := w.create().ID
+	w.folders.on("pack", func(context.Context) error { return errNoDisk })
+	w.after(2 * long100)
+	for range 3 {
+		w.after(time.Minute)
+	}
+	if n := w.log.count("trying again in an hour"); n != 1 {
+		t.Errorf("tried %d times", n)
+	}
+	w.after(time.Hour)
+	if n := w.log.count("trying again in an hour"); n != 2 {
+		t.Errorf("tried %d times in two hours", n)
+	}
+	w.folders.on("pack", nil)
+	w.after(time.Hour)
+	w.wantState(env, core.StateArchived)
+}
+
 // It goes no further than it must: the largest first, the oldest of it.
 func TestOutputMakesNoMoreRoomThanIsNeeded(t *testing.T) {
 	const reserve = 1 << 30
