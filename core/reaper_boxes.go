@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -33,16 +34,17 @@ func (r *reaper) letBoxesGo(ctx context.Context) (count int, err error) {
 			seen[o] = now
 			continue
 		}
-		gone, err := s.letBoxGo(p.id, o, now.uses)
-		if err != nil {
-			return count, err
+		gone, failed := s.letBoxGo(p.id, o, now.uses)
+		if failed != nil {
+			err = errors.Join(err, failed)
+			seen[o] = now // and tried again: nobody can use it any more
 		}
 		if gone {
 			s.Log.Info("a sandbox is let go, since nothing has lived in it for as long as it is kept", "environment", p.id, "after", s.steady()-now.since)
 			count++
 		}
 	}
-	return count, nil
+	return count, err
 }
 
 // boxedPlaces gives the places that have a box.

@@ -407,6 +407,35 @@ func TestABoxInWhichNothingLivesIsLetGo(t *testing.T) {
 	w.wantState(env.ID, core.StateActive)
 }
 
+func TestABoxThatCannotBeClosedKeepsNoOther(t *testing.T) {
+	w := newAged(t)
+	for range 2 {
+		w.run(w.create().ID, "exit 0")
+	}
+	eventually(t, "forgotten", func() bool { runs, _, _ := w.InMemory(); return runs == 0 })
+	for _, box := range w.host.opened() {
+		box.jammed.Store(true)
+	}
+	w.Reap()
+	for tries := range int32(2) {
+		w.after(10 * time.Minute)
+		for i, box := range w.host.opened() {
+			if n := box.closings.Load(); n != tries+1 {
+				t.Errorf("it was tried %d times to close the box %d, want %d", n, i, tries+1)
+			}
+		}
+	}
+	for _, box := range w.host.opened() {
+		box.jammed.Store(false)
+	}
+	w.after(time.Minute)
+	for i, box := range w.host.opened() {
+		if !isClosed(box.done) {
+			t.Errorf("the box %d is not let go", i)
+		}
+	}
+}
+
 func TestAShellKeepsItsBox(t *testing.T) {
 	w := newAged(t)
 	w.shellIn(w.create().ID)

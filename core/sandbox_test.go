@@ -106,6 +106,8 @@ type fakeBox struct {
 	processes []*fakeProcess
 
 	fakeProcesses
+	jammed   atomic.Bool  // it cannot be closed
+	closings atomic.Int32 // how often that was tried
 }
 
 func (b *fakeBox) Temporary() string { return "" }
@@ -164,6 +166,10 @@ func (b *fakeBox) start(c sandbox.Command) (*fakeProcess, error) {
 }
 
 func (b *fakeBox) Close() error {
+	b.closings.Add(1)
+	if b.jammed.Load() {
+		return errDisk
+	}
 	b.host.mu.Lock()
 	closing := b.host.closing
 	b.host.mu.Unlock()
