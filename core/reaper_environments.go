@@ -21,7 +21,7 @@ const failurePause = time.Hour
 func (r *reaper) archiveEnvironments(ctx context.Context) (count int, err error) {
 	s := r.service
 	times, until := s.idleTimes(), time.Now().Add(r.period)
-	for looked := 0; looked < mostReaped; looked++ {
+	for looked := range mostReaped {
 		if len(r.page) == 0 {
 			if looked > 0 && r.after == "" {
 				break // those were the last
