@@ -12,10 +12,15 @@ import (
 // threads, which lets those go first that have waited.
 const perProcessor = 4
 
+// mostShared bounds what that makes of many processors: with so many a call seldom finds
+// all of them taken, and each of Go's costs memory.
+const mostShared = 32
+
 // shareProcessors lets the kernel share the processors among the service's threads.
 // Who sets GOMAXPROCS knows better.
 var shareProcessors = sync.OnceFunc(func() {
 	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(perProcessor * runtime.GOMAXPROCS(0))
+		own := runtime.GOMAXPROCS(0)
+		runtime.GOMAXPROCS(max(own, min(perProcessor*own, mostShared)))
 	}
 })
