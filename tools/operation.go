@@ -62,7 +62,7 @@ type Hints struct {
 // CommonErrors are the codes that any operation may fail with.
 var CommonErrors = []core.Code{
 	core.CodeInvalidArgument, core.CodeUnauthenticated, core.CodeInsufficientScope,
-	core.CodeOriginRefused, core.CodeInternal, core.CodeUnavailable,
+	core.CodeOriginRefused, core.CodeRateLimited, core.CodeInternal, core.CodeUnavailable,
 }
 
 // Define completes a row: it makes the schemas of In and Out, and the function

@@ -103,7 +103,7 @@ func environmentRows() []Operation {
 			Hints:   Hints{},
 			Toolset: Management,
 			Success: created(func(e core.Environment) string { return "/v1/environments/" + e.ID }),
-			Errors:  []core.Code{core.CodeNotFound, core.CodeEnvironmentBusy, core.CodeQuotaExceeded, core.CodeIdempotencyMismatch, core.CodeRateLimited, core.CodeDiskFull},
+			Errors:  []core.Code{core.CodeNotFound, core.CodeEnvironmentBusy, core.CodeQuotaExceeded, core.CodeIdempotencyMismatch, core.CodeDiskFull},
 		}, (*core.Service).ForkEnvironment),
 		Define(Operation{
 			Name: "delete_environment", Title: "Delete an environment", Noun: environments,

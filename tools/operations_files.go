@@ -18,8 +18,8 @@ var pathErrors = []core.Code{
 	core.CodeEnvironmentArchived, core.CodeQuotaExceeded, core.CodeDiskFull,
 }
 
-// readErrors are those of what reads one file; an account reads some at one time.
-var readErrors = slices.Concat(pathErrors, []core.Code{core.CodeIsADirectory, core.CodeNotRegular, core.CodeRateLimited})
+// readErrors are those of what reads one file.
+var readErrors = slices.Concat(pathErrors, []core.Code{core.CodeIsADirectory, core.CodeNotRegular})
 
 // writeErrors are those of what writes one.
 var writeErrors = slices.Concat(readErrors, []core.Code{
@@ -43,7 +43,7 @@ func lookRows() []Operation {
 			Method:      http.MethodGet, Path: filesPath, Scope: core.ScopeFilesRead,
 			Hints:   Hints{ReadOnly: true, Idempotent: true},
 			Success: done(),
-			Errors:  append(slices.Clone(pathErrors), core.CodeRateLimited),
+			Errors:  pathErrors,
 		}, (*core.Service).ListFiles),
 		Define(Operation{
 			Name: "stat_file", Title: "Look at a file", Noun: files,
@@ -52,7 +52,7 @@ func lookRows() []Operation {
 			Hints:   Hints{ReadOnly: true, Idempotent: true},
 			Toolset: Management,
 			Success: done(),
-			Errors:  append(slices.Clone(pathErrors), core.CodeRateLimited),
+			Errors:  pathErrors,
 		}, (*core.Service).StatFile),
 		Define(Operation{
 			Name: "read_file", Title: "Read a file", Noun: files,
@@ -184,7 +184,7 @@ func streamRows() []Operation {
 			Method:      http.MethodGet, Path: filesPath + "/watch", Scope: core.ScopeFilesRead,
 			Hints:  Hints{ReadOnly: true, Idempotent: true},
 			NoTool: "a stream is no message; an assistant has list_files",
-			Errors: append(slices.Clone(pathErrors), core.CodeRateLimited),
+			Errors: pathErrors,
 		}, (*core.Service).WatchFiles),
 	}
 }

@@ -30,7 +30,7 @@ func processRows() []Operation {
 			Method:      http.MethodGet, Path: processRoutes + "/{pid}/wait", Scope: core.ScopeEnvironmentsRead,
 			Hints:   Hints{ReadOnly: true, Idempotent: true},
 			Success: done(),
-			Errors:  []core.Code{core.CodeNotFound, core.CodeProcessReplaced, core.CodeRateLimited},
+			Errors:  []core.Code{core.CodeNotFound, core.CodeProcessReplaced},
 		}, (*core.Service).WaitProcess),
 	}
 }
