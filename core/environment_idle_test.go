@@ -97,6 +97,59 @@ func TestAnIdleArchiveGivesWay(t *testing.T) {
 	w.wantWhole()
 }
 
+// TestAnIdleArchiveThatWasPackedGivesWayToo lets the folder be packed to the end although
+// somebody came meanwhile: it is not the truth, and he need not wait for a restoring.
+func TestAnIdleArchiveThatWasPackedGivesWayToo(t *testing.T) {
+	w := newWorld(t)
+	env := w.create()
+	w.folders.put(env.ID, "word")
+	packing := make(chan struct{})
+	w.folders.on("pack", func(ctx context.Context) error {
+		close(packing)
+		<-ctx.Done()
+		return nil
+	})
+	answered := make(chan bool, 1)
+	go func() {
+		done, err := w.idle(env.ID)
+		answered <- done || err != nil
+	}()
+	<-packing
+	w.run(env.ID, "exit 0")
+	if <-answered || w.folders.unpacked(env.ID) != 0 {
+		t.Fatal("it was archived all the same")
+	}
+	w.wantState(env.ID, core.StateActive)
+	w.wantWord(env.ID, "word")
+	w.wantWhole()
+}
+
+// TestAUseThatOnlyMemoryKnowsKeepsTheReaperAway has somebody read, and go, after the
+// reaper has looked for that and before it has the place for itself.
+func TestAUseThatOnlyMemoryKnowsKeepsTheReaperAway(t *testing.T) {
+	host := &listing{fakeHost: &fakeHost{}}
+	w := newAged(t, func(w *world) { w.host, w.config.Sandbox = host.fakeHost, host })
+	env := w.create().ID
+	c := w.run(env, "exit 0").ID
+	_, err := w.OpenShell(t.Context(), alice, core.OpenShellInput{EnvironmentID: env, Kind: string(core.ShellTerminal)})
+	must(t, err)
+	records, err := w.store.AllEnvironments(t.Context())
+	must(t, err)
+	w.clock.pass(time.Hour)
+	looked := false
+	host.mu.Lock()
+	host.looked = func() { // at what lives in the shell
+		looked = true
+		_, err := w.ReadOutput(context.Background(), alice, core.ReadOutputInput{CommandID: c})
+		must(t, err)
+	}
+	host.mu.Unlock()
+	if done, err := w.ArchiveIdle(t.Context(), records[0], w.clock.time().Add(-time.Minute)); done || err != nil || !looked {
+		t.Fatalf("done %v, looked %v: %v", done, looked, err)
+	}
+	w.wantState(env, core.StateActive)
+}
+
 // TestAnExecThatRacesTheReaperWins lets them meet at every moment.
 func TestAnExecThatRacesTheReaperWins(t *testing.T) {
 	w := newWorld(t)

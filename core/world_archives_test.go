@@ -60,7 +60,7 @@ func (f *fakeFolders) Pack(ctx context.Context, id string, _ int) (core.Archive,
 		return core.Archive{}, errors.New("there is no folder to pack")
 	}
 	f.archives[id] = f.words[id]
-	return core.Archive{Bytes: 100, Content: core.DiskUse{Bytes: 8192, Files: 7}}, ctx.Err()
+	return core.Archive{Bytes: 100, Content: core.DiskUse{Bytes: 8192, Files: 7}}, nil
 }
 
 func (f *fakeFolders) Unpack(ctx context.Context, id string, uid int) error {
