@@ -117,13 +117,13 @@ func privilegeMutations() []mutation {
 // those that are meant.
 func processMutations() []mutation {
 	const claim, held = "sandbox/boxinit/claim.go", "sandbox/proctree/held.go"
-	const list, waits = "sandbox/supervisor/list.go", "sandbox/supervisor/processes.go"
+	const list, questions = "sandbox/supervisor/list.go", "sandbox/supervisor/question.go"
 	return []mutation{
 		{"a process descends from the init", []edit{{claim, "if line[len(line)-1].parent != top {", "if false {"}}, "user", "ConformanceWithoutLandlock/processes/ruled/D14", "of another box"},
 		{"a reaper is no process of a box", []edit{{claim, "if s.isReaper(held.PID) || held.Reaped() {", "if held.Reaped() {"}}, "namespace", "Conformance/processes/ruled/D14", "the reaper"},
 		{"another process with the pid is not meant", []edit{{claim, "if aim.Birth != 0 && aim.Birth != birth {", "if aim.Birth == birth+1<<40 {"}}, "namespace", "Conformance/processes/ruled/D20", "D20"},
 		{"a tree of what is gone is empty", []edit{{held, "if err != nil || !h.Reaped() {", "if true {"}}, "proctree", "TestATreeOfWhatIsGone", "FAIL"},
-		{"waits are counted", []edit{{waits, "if b.waits >= maxWaits {", "if false {"}}, "namespace", "Conformance/processes/ruled/only_so_many", "more wait than may"},
+		{"waits are counted", []edit{{questions, "case q.wait && b.waits >= maxWaits:", "case false:"}}, "namespace", "Conformance/processes/ruled/only_so_many", "more wait than may"},
 		{"a listing does not grow", []edit{{list, "|unix.F_SEAL_GROW", ""}}, "supervisor", "TestAListIsWritten", "behind its end"},
 	}
 }
