@@ -12,6 +12,9 @@ import (
 	"envapi/core"
 )
 
+// longestRespite is how long what is idle may be kept after a start, and a run.
+const longestRespite = 24*time.Hour + time.Second
+
 // agedModel is what must be true of what grows old, after any sequence of uses, of times
 // that pass, and of runs of the reaper.
 type agedModel struct {
@@ -20,6 +23,7 @@ type agedModel struct {
 	shells   map[string]*agedThing
 	commands map[string]string // that run: the shell, or the environment where they run in none
 	endings  map[string]*fakeProcess
+	spared   time.Time // until when what is idle may be kept, since the service was started anew
 }
 
 // agedThing is an environment or a shell.
@@ -38,7 +42,7 @@ func TestTheReaperEndsWhatIsIdleAndNothingElse(t *testing.T) {
 	w := newAged(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		w.t = rt
-		m := &agedModel{w, map[string]*agedThing{}, map[string]*agedThing{}, map[string]string{}, map[string]*fakeProcess{}}
+		m := &agedModel{w, map[string]*agedThing{}, map[string]*agedThing{}, map[string]string{}, map[string]*fakeProcess{}, w.clock.time().Add(longestRespite)}
 		for _, env := range w.environments() {
 			_, err := w.DeleteEnvironment(context.Background(), alice, refTo(env.ID))
 			must(rt, err)
@@ -185,7 +189,7 @@ func (m *agedModel) reap(*rapid.T) {
 	m.Reap()
 	for _, things := range []map[string]*agedThing{m.envs, m.shells} {
 		for _, thing := range things {
-			if thing.runs == 0 && m.clock.time().Sub(thing.used) > thing.idle {
+			if thing.runs == 0 && m.clock.time().Sub(thing.used) > thing.idle && m.clock.time().After(m.spared) {
 				thing.over++
 			}
 		}
@@ -194,6 +198,7 @@ func (m *agedModel) reap(*rapid.T) {
 
 func (m *agedModel) restartIt(*rapid.T) {
 	m.restart()
+	m.spared = m.clock.time().Add(longestRespite)
 	for id := range m.commands { // they are lost, and their end is a use
 		c := m.await(id)
 		m.envs[c.EnvironmentID].runs--
