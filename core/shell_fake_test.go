@@ -6,22 +6,25 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"envapi/sandbox"
 )
 
 // fakeTerminal holds few bytes that nobody has read yet.
 type fakeTerminal struct {
-	mu      sync.Mutex
-	pending []byte
-	changed chan struct{} // closed and made anew when pending changes
-	readers int
-	blind   bool // Reading cannot tell
-	over    chan struct{}
-	size    sandbox.Size
-	looks   int
-	onLook  func() // what happens when Reading is asked, where not nil
-	dying   func() // what happens when the terminal is used; it is at its end then
+	mu       sync.Mutex
+	pending  []byte
+	changed  chan struct{} // closed and made anew when pending changes
+	readers  int
+	blind    bool // Reading cannot tell
+	over     chan struct{}
+	size     sandbox.Size
+	looks    int
+	within   atomic.Int32 // looks that are under way
+	together atomic.Bool  // there was more than one at a time
+	onLook   func()       // what happens when Reading is asked, where not nil
+	dying    func()       // what happens when the terminal is used; it is at its end then
 }
 
 const fakeTerminalRoom = 8
@@ -125,6 +128,10 @@ func (t *fakeTerminal) Resize(s sandbox.Size) error {
 }
 
 func (t *fakeTerminal) Reading(context.Context) (reading, known bool) {
+	if t.within.Add(1) > 1 {
+		t.together.Store(true)
+	}
+	defer t.within.Add(-1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.onLook != nil {

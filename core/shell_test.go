@@ -530,22 +530,27 @@ func TestManyMayWaitForOnePrompt(t *testing.T) {
 	w := newWorld(t)
 	sh := w.shellIn(w.create().ID)
 	c := w.inShell(sh.ID, "wait", atOnce)
+	terminal, release := w.fakeShell(0).terminal, make(chan struct{})
+	terminal.mu.Lock()
+	terminal.onLook = func() { <-release }
+	terminal.mu.Unlock()
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(t.Context())
-	looks := make(chan struct{}, 500)
-	for range cap(looks) {
+	over := make(chan struct{}, 500)
+	for range cap(over) {
 		go func() {
 			_, _ = w.GetCommand(ctx, alice, core.GetCommandInput{CommandID: c.ID, WaitMS: ptr(int64(40_000))})
-			looks <- struct{}{}
+			over <- struct{}{}
 		}()
 	}
-	eventually(t, "all wait", func() bool { return runtime.NumGoroutine() > before+2*cap(looks)-10 })
+	eventually(t, "all wait", func() bool { return runtime.NumGoroutine() > before+2*cap(over)-10 })
 	cancel()
-	for range cap(looks) {
-		<-looks
+	close(release)
+	for range cap(over) {
+		<-over
 	}
-	if n := w.fakeShell(0).terminal.looked(); n > cap(looks) {
-		t.Fatalf("%d looks for %d who waited", n, cap(looks))
+	if terminal.together.Load() {
+		t.Fatal("more than one looks at a time")
 	}
 }
 
