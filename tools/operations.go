@@ -33,8 +33,10 @@ const Management = "management"
 // Operations is the table: every operation that exists, in the order of the
 // documents. No route and no tool is registered anywhere else.
 func Operations() []Operation {
-	return slices.Concat(environmentRows(), commandRows(), shellRows(), processRows(), fileRows(), serviceRows())
+	return slices.Concat(environmentRows(), lifecycleRows(), commandRows(), shellRows(), processRows(), fileRows(), serviceRows())
 }
+
+func environmentPath(e core.Environment) string { return "/v1/environments/" + e.ID }
 
 func environmentRows() []Operation {
 	return []Operation{
@@ -43,7 +45,7 @@ func environmentRows() []Operation {
 			Description: "Makes an isolated workspace: an empty folder that survives restarts, in which commands run contained. Make one for a task and use its id for everything that belongs to the task; delete it when the task is over.",
 			Method:      http.MethodPost, Path: "/v1/environments", Scope: core.ScopeEnvironmentsWrite,
 			Hints:   Hints{},
-			Success: created(func(e core.Environment) string { return "/v1/environments/" + e.ID }),
+			Success: created(environmentPath),
 			Errors:  []core.Code{core.CodeQuotaExceeded, core.CodeIdempotencyMismatch, core.CodeNetworkRefused, core.CodeNotFound, core.CodeDiskFull},
 		}, (*core.Service).CreateEnvironment),
 		Define(Operation{
@@ -70,6 +72,12 @@ func environmentRows() []Operation {
 			Success: done(),
 			Errors:  []core.Code{core.CodeNotFound, core.CodeEnvironmentBusy},
 		}, (*core.Service).UpdateEnvironment),
+	}
+}
+
+// lifecycleRows are of what becomes of an environment with all that is in it.
+func lifecycleRows() []Operation {
+	return []Operation{
 		Define(Operation{
 			Name: "reset_environment", Title: "Reset an environment", Noun: environments,
 			Description: "Kills everything that runs in an environment and empties its folder; the id stays. Use it to start over. What was in the folder is lost.",
@@ -102,7 +110,7 @@ func environmentRows() []Operation {
 			Method:      http.MethodPost, Path: "/v1/environments/{environment_id}/fork", Scope: core.ScopeEnvironmentsWrite,
 			Hints:   Hints{},
 			Toolset: Management,
-			Success: created(func(e core.Environment) string { return "/v1/environments/" + e.ID }),
+			Success: created(environmentPath),
 			Errors:  []core.Code{core.CodeNotFound, core.CodeEnvironmentBusy, core.CodeQuotaExceeded, core.CodeIdempotencyMismatch, core.CodeDiskFull},
 		}, (*core.Service).ForkEnvironment),
 		Define(Operation{
