@@ -74,7 +74,9 @@ func exited(code int) sandbox.ProcessEnd { return sandbox.ProcessEnd{Known: true
 const trapping = `trap "echo got $1; exit 7" USR1; echo ready $1; while :; do sleep 0.05; done`
 
 func oneSignalled(t *testing.T, f fixture) {
-	p, stdout, _ := f.start(sandbox.Command{Script: `bash -c '` + trapping + `' child child & bash -c '` + trapping + `' other other & wait; wait`})
+	// Their parent is a sleep, which waits for none: how the child ended can still be
+	// asked when it has.
+	p, stdout, _ := f.start(sandbox.Command{Script: `bash -c '` + trapping + `' child child & bash -c '` + trapping + `' other other & exec sleep 401`})
 	eventually(t, "both are ready", func() bool { return strings.Count(stdout.String(), "ready") == 2 })
 	child := f.findThat(t, "it is the child", func(p sandbox.ProcessInfo) bool { return strings.HasSuffix(p.Command, " child child") })
 	f.signal(t, ref(child), "USR1", false, 1)
