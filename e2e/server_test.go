@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ type config struct {
 	data    string            // the data folder; "" makes a new one
 	env     map[string]string // settings beside those that every test has
 	keyring bool              // by the keyring in env instead of --dev
+	program string            // of package testbin; "" is envapi-http
 	prepare func(*exec.Cmd)   // what else its process is to have
 }
 
@@ -130,7 +132,7 @@ func launch(t *testing.T, c config) *service {
 	if !c.keyring {
 		args = append(args, "--dev")
 	}
-	s.cmd = exec.Command(testbin.Path(t, "envapi-http"), args...)
+	s.cmd = exec.Command(testbin.Path(t, cmp.Or(c.program, "envapi-http")), args...)
 	s.cmd.Dir = t.TempDir() // where no .env is
 	s.cmd.Env = settings(c, map[string]string{"ENVAPI_ADDR": addr})
 	s.cmd.Stderr = s.output

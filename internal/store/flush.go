@@ -37,7 +37,7 @@ func (s *Store) flushLoop(ctx context.Context) {
 // appended before. It must change something: an empty transaction syncs
 // nothing.
 func (s *Store) flush(ctx context.Context) error {
-	return s.writeEnd(ctx, s.durable, "flush the store", func(ctx context.Context, tx *statements) error {
+	return s.writeEnd(ctx, s.durable, flushing, func(ctx context.Context, tx *statements) error {
 		_, err := tx.exec(ctx, `UPDATE deployment SET flushes = flushes + 1`)
 		return err
 	})

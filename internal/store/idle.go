@@ -19,7 +19,7 @@ func (s *Store) TouchEnvironments(ctx context.Context, active map[string]time.Ti
 		for _, id := range some {
 			times[id] = active[id].UnixMilli()
 		}
-		err := s.write(ctx, s.quick, "record the activity of environments", func(ctx context.Context, tx *statements) error {
+		err := s.write(ctx, s.quick, notingActivity, func(ctx context.Context, tx *statements) error {
 			_, err := tx.exec(ctx, `UPDATE environments SET last_activity_ms = later.value
 				FROM json_each(?) AS later WHERE environments.id = later.key AND last_activity_ms < later.value`, toJSON(times))
 			return err

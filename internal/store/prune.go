@@ -70,7 +70,7 @@ func (s *Store) PruneKeys(ctx context.Context, before time.Time, limit int) (int
 	pruned := 0
 	for more := true; more && pruned < limit; {
 		atOnce := min(removeAtOnce, limit-pruned)
-		err := s.writeFreeing(ctx, s.quick, "forget old idempotency keys", func(ctx context.Context, tx *statements) error {
+		err := s.writeFreeing(ctx, s.quick, forgettingKeys, func(ctx context.Context, tx *statements) error {
 			n, err := tx.exec(ctx, `DELETE FROM idempotency WHERE (account, profile, operation, key) IN
 				(SELECT account, profile, operation, key FROM idempotency INDEXED BY idempotency_by_age
 				WHERE created_ms < ? ORDER BY created_ms LIMIT ?)`, before.UnixMilli(), atOnce)

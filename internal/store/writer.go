@@ -4,7 +4,18 @@ import (
 	"context"
 
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"envapi/internal/faults"
 )
+
+// What the store and its callers write by themselves now and then.
+const (
+	flushing       = "flush the store"
+	notingActivity = "record the activity of environments"
+	forgettingKeys = "forget old idempotency keys"
+)
+
+var ticks = map[string]bool{flushing: true, notingActivity: true, forgettingKeys: true}
 
 // A writer is one connection that writes. How safe its commits are was decided
 // when it was opened and never changes.
@@ -42,12 +53,12 @@ func (s *Store) writeLeaving(ctx context.Context, w *writer, leave func() int64,
 	// Once begun it is finished, whether or not the caller stays: it is short,
 	// and nobody has to guess what became of a commit that was cut off.
 	ctx = context.WithoutCancel(ctx)
-	err := w.transact(ctx, do)
+	err := w.transact(ctx, what, do)
 	for range reserveBytes / reserveStep { // a bound: meanwhile the reserve may be refilled
 		if resultCode(err) != sqlite3.SQLITE_FULL || !s.reserve.give(leave()) {
 			break
 		}
-		err = w.transact(ctx, do)
+		err = w.transact(ctx, what, do)
 	}
 	s.recall.forget() // also after a failure: it may have been one of the commit's answer
 	if err != nil {
@@ -59,7 +70,14 @@ func (s *Store) writeLeaving(ctx context.Context, w *writer, leave func() int64,
 	return nil
 }
 
-func (w *writer) transact(ctx context.Context, do func(context.Context, *statements) error) error {
+func (w *writer) transact(ctx context.Context, what string, do func(context.Context, *statements) error) error {
+	reached := faults.At
+	if ticks[what] {
+		reached = faults.Tick
+	}
+	if err := reached("store.begin", what); err != nil {
+		return err
+	}
 	if _, err := w.exec(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
@@ -73,9 +91,13 @@ func (w *writer) transact(ctx context.Context, do func(context.Context, *stateme
 	if err := do(ctx, w.statements); err != nil {
 		return err
 	}
+	if err := reached("store.commit", what); err != nil {
+		return err
+	}
 	if _, err := w.exec(ctx, `COMMIT`); err != nil {
 		return err
 	}
 	committed = true
+	_ = reached("store.committed", what) // what is committed cannot fail any more
 	return nil
 }

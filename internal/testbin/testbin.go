@@ -20,9 +20,14 @@ import (
 // Variable names the environment variable with the folder of ready programs.
 const Variable = "ENVAPI_TEST_BIN"
 
+// WithFaults names the envapi-http that is built with the tag "faults".
+const WithFaults = "envapi-http-faults"
+
 // packages says where the source of each program is.
 var packages = map[string]string{
 	"envapi-http": "./cmd/envapi-http",
+	// The same, which a test can kill or fail at a step; see package faults.
+	WithFaults:    "./cmd/envapi-http",
 	"envapi-mcp":  "./cmd/envapi-mcp",
 	"envapi-init": "./cmd/envapi-init",
 	"attacker":    "./sandbox/attack/attacker",
@@ -126,7 +131,10 @@ func compile(name string) error {
 		return err
 	}
 	args := []string{"build", "-trimpath", "-o", filepath.Join(folder, name)}
-	if name == "envapi-http" || name == "envapi-mcp" {
+	if name == WithFaults {
+		args = append(args, "-tags", "faults")
+	}
+	if name == "envapi-http" || name == "envapi-mcp" || name == WithFaults {
 		overlay, err := embedInit(dir)
 		if err != nil {
 			return err
