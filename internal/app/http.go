@@ -111,6 +111,9 @@ func StartHTTP(ctx context.Context, c Setup) (_ *HTTP, err error) {
 	if err := s.openKeyring(ctx, c); err != nil {
 		return nil, err
 	}
+	if err := s.openMetrics(ctx, c); err != nil {
+		return nil, err
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on ENVAPI_ADDR=%s: %w", c.Addr, err)

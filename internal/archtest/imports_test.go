@@ -91,6 +91,12 @@ var reserved = []struct {
 		"attach is a route of the HTTP door",
 	},
 	{
+		"github.com/prometheus/client_golang",
+		[]string{"internal/metrics"},
+		false,
+		"what is shown of the service, and under which labels, is decided in one place",
+	},
+	{
 		"golang.org/x/time/rate",
 		[]string{"internal/pace", "internal/keyring"},
 		false,
@@ -126,7 +132,7 @@ var reserved = []struct {
 	},
 	{
 		"net/http",
-		[]string{"internal/rest", "internal/mcpserver", "internal/openapi", "internal/docs", "internal/problem", "internal/keyring", "internal/devkeyring", "internal/settings", "internal/devsettings", "internal/app", "tools"},
+		[]string{"internal/rest", "internal/mcpserver", "internal/openapi", "internal/docs", "internal/problem", "internal/keyring", "internal/devkeyring", "internal/settings", "internal/devsettings", "internal/metrics", "internal/app", "tools"},
 		false,
 		"HTTP is one of the doors; tools names its methods and no more",
 	},
@@ -181,6 +187,7 @@ var layers = []struct {
 	{"internal/settings", []string{"./core"}, "implements an interface of core"},
 	{"internal/devsettings", nil, "answers texts that it was given"},
 	{"internal/pace", []string{"./core"}, "refuses in words of core"},
+	{"internal/metrics", []string{"./core", "./internal/loopback"}, "shows what it is given, to nobody in particular"},
 	{"internal/datalock", nil, "locks on a folder and on host uids, whoever's they are"},
 	{"internal/config", []string{"./core", "./sandbox", "./internal/keyring", "./internal/levenshtein", "./internal/loopback"}, "fills in what the parts are configured with"},
 	{"internal/app", []string{"./core", "./tools", "./sandbox", "./internal"}, "puts the parts together"},

@@ -128,6 +128,7 @@ func (k *checks) shown(name string) string {
 func check(c Config, s Source, vars map[string]string, wrong map[string]error) []error {
 	k := &checks{vars: vars, skip: wrong}
 	k.that("Addr", badAddr(c.Addr))
+	k.that("MetricsAddr", badMetricsAddr(c.MetricsAddr))
 	if s.Program != ProgramDoctor {
 		k.that("DataDir", badPath(c.DataDir))
 	}
@@ -164,6 +165,7 @@ func (k *checks) together(c Config, s Source) {
 	if s.Dev {
 		k.that("KeyringURL", unless(c.KeyringURL == "", "with --dev a stand-in takes keyring's place: leave one of the two out"))
 		k.that("Addr", unless(badAddr(c.Addr) != "" || onLoopback(c.Addr), "with --dev the service must listen on a loopback address, such as 127.0.0.1:8008"))
+		k.that("MetricsAddr", unless(badMetricsAddr(c.MetricsAddr) != "" || c.MetricsAddr == "" || onLoopback(c.MetricsAddr), "with --dev metrics must be on a loopback address, such as 127.0.0.1:9008"))
 		return
 	}
 	if c.KeyringURL == "" && k.skip[prefix+"KEYRING_URL"] == nil {
@@ -211,6 +213,18 @@ func badAddr(addr string) string {
 	}
 	_, err = strconv.ParseUint(port, 10, 16)
 	return unless(err == nil, "its port is not a number from 0 to 65535")
+}
+
+// badMetricsAddr is about a listener without tokens: that it is to be reached from
+// everywhere must be said.
+func badMetricsAddr(addr string) string {
+	if addr == "" {
+		return ""
+	}
+	if problem := badAddr(addr); problem != "" {
+		return problem
+	}
+	return unless(!strings.HasPrefix(addr, ":"), "it names no host: metrics need no token, so say for whom they are, such as 127.0.0.1"+addr)
 }
 
 // onLoopback says whether an address is on this machine alone.

@@ -78,6 +78,8 @@ type Config struct {
 	SettingsURL       string `env:"SETTINGS_URL" allowed:"an https address, http on loopback only" doc:"Where settings-api is, which says how long each person's shells and environments may be idle. Default: nowhere, and the deployment's times hold."`
 	SettingsTokenFile string `env:"SETTINGS_TOKEN_FILE" allowed:"an absolute path" doc:"The file with the token that settings-api is asked with. It is read each time, so that it can be replaced."`
 
+	MetricsAddr string `env:"METRICS_ADDR" allowed:"host:port, with a host" doc:"Where envapi-http shows its metrics, GET /metrics in the form of Prometheus. They need no token: keep it on a loopback address or a private network. Default: nowhere."`
+
 	LogLevel  Level  `env:"LOG_LEVEL" default:"info" allowed:"debug, info, warn or error" doc:"What is logged, on standard error."`
 	LogFormat string `env:"LOG_FORMAT" default:"text" allowed:"text or json" doc:"How it is logged."`
 }

@@ -99,6 +99,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		"ENVAPI_ENVIRONMENT_IDLE_MS=5000", "ENVAPI_MIN_ENVIRONMENT_IDLE_MS=4000", "ENVAPI_MAX_ENVIRONMENT_IDLE_MS=6000",
 		"ENVAPI_BOX_IDLE_MS=7000", "ENVAPI_COMMAND_RETENTION_MS=80000", "ENVAPI_IDEMPOTENCY_RETENTION_MS=70000", "ENVAPI_REAPER_INTERVAL_MS=100",
 		"ENVAPI_SETTINGS_URL=https://settings.test", "ENVAPI_SETTINGS_TOKEN_FILE="+tokenFile,
+		"ENVAPI_METRICS_ADDR=127.0.0.1:2",
 		"ENVAPI_LOG_LEVEL=debug", "ENVAPI_LOG_FORMAT=json")
 	s.Root = true
 	got, err := Load(s)
@@ -118,7 +119,8 @@ func TestEverySettingIsRead(t *testing.T) {
 		EnvironmentIdle: 5 * time.Second, MinEnvironmentIdle: 4 * time.Second, MaxEnvironmentIdle: 6 * time.Second,
 		BoxIdle: 7 * time.Second, CommandRetention: 80 * time.Second, IdempotencyRetention: 70 * time.Second, ReaperInterval: 100 * time.Millisecond,
 		SettingsURL: "https://settings.test", SettingsTokenFile: tokenFile,
-		LogLevel: Level(slog.LevelDebug), LogFormat: "json",
+		MetricsAddr: "127.0.0.1:2",
+		LogLevel:    Level(slog.LevelDebug), LogFormat: "json",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -225,6 +227,9 @@ func TestMistakesSayVariableProblemAndWhatIsAllowed(t *testing.T) {
 		{"ENVAPI_SETTINGS_URL=https://settings.test/?", "must not have a query"},
 		{"ENVAPI_SETTINGS_URL=https://settings.test/#a", "must not have a fragment"},
 		{"ENVAPI_SETTINGS_TOKEN_FILE=/dev/null", "there is no ENVAPI_SETTINGS_URL to send the token to"},
+		{"ENVAPI_METRICS_ADDR=9008", "not an address to listen on"},
+		{"ENVAPI_METRICS_ADDR=127.0.0.1:x", "its port is not a number"},
+		{"ENVAPI_METRICS_ADDR=:9008", "it names no host: metrics need no token, so say for whom they are, such as 127.0.0.1:9008; allowed: host:port, with a host"},
 		{"ENVAPI_LOG_LEVEL=loud", "there is no such level; allowed: debug, info, warn or error"},
 		{"ENVAPI_LOG_FORMAT=xml", "there is no such format"},
 		{"ENVAPI_MAX_PROCESES=9", "ENVAPI_MAX_PROCESES: there is no such setting; the nearest is ENVAPI_MAX_PROCESSES"},
@@ -341,6 +346,10 @@ func TestDevStaysOnLoopback(t *testing.T) {
 		_, err := Load(Source{Program: ProgramHTTP, Dev: true, Dir: t.TempDir(), Environ: []string{"HOME=/home/u", "ENVAPI_ADDR=" + addr}})
 		if (err == nil) != want {
 			t.Errorf("%s: %v", addr, err)
+		}
+		_, err = Load(Source{Program: ProgramHTTP, Dev: true, Dir: t.TempDir(), Environ: []string{"HOME=/home/u", "ENVAPI_METRICS_ADDR=" + addr}})
+		if (err == nil) != want {
+			t.Errorf("metrics at %s: %v", addr, err)
 		}
 	}
 }
