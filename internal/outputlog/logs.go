@@ -30,6 +30,7 @@ import (
 	"sync"
 
 	"envapi/core"
+	"envapi/internal/faults"
 )
 
 const (
@@ -116,10 +117,13 @@ func (ls *Logs) RemoveEnvironment(environmentID string) error {
 	for _, l := range ls.forget(func(k key) bool { return k.environment == environmentID }) {
 		l.remove()
 	}
+	if err := faults.At("logs.begin", "remove"); err != nil {
+		return fmt.Errorf("cannot remove output logs: %w", err)
+	}
 	if err := os.RemoveAll(filepath.Join(ls.dir, environmentID)); err != nil {
 		return fmt.Errorf("cannot remove output logs: %w", err)
 	}
-	return syncPath(ls.dir)
+	return errors.Join(faults.At("logs.removed", ""), syncPath(ls.dir))
 }
 
 // Close closes every log and makes all that was written safe against power

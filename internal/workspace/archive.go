@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/faults"
 	"envapi/internal/workspace/vault"
 )
 
@@ -92,14 +93,15 @@ func (w *Workspaces) pack(ctx context.Context, id string) (core.Archive, error) 
 	a, err := w.writeArchive(ctx, folder, f)
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		w.reached("synced")
+		err = w.reached("pack synced")
+	}
+	if err == nil {
 		err = unix.Renameat(fd(w.archives), name, fd(w.archives), id+archiveEnd)
 	}
 	if err != nil {
 		return core.Archive{}, errors.Join(err, removeEntry(w.archives, name))
 	}
-	w.reached("moved")
-	if err := w.archives.Sync(); err != nil {
+	if err := errors.Join(w.reached("pack moved"), w.archives.Sync()); err != nil {
 		return core.Archive{}, errors.Join(err, removeEntry(w.archives, id+archiveEnd))
 	}
 	return a, nil
@@ -107,15 +109,14 @@ func (w *Workspaces) pack(ctx context.Context, id string) (core.Archive, error) 
 
 // writeArchive writes an archive to the disk.
 func (w *Workspaces) writeArchive(ctx context.Context, folder, f *os.File) (core.Archive, error) {
-	if err := f.Chmod(0o600); err != nil { // the umask may have cut it
+	if err := errors.Join(w.reached("pack begun"), f.Chmod(0o600)); err != nil { // the umask may have cut it
 		return core.Archive{}, err
 	}
 	content, err := vault.Pack(ctx, folder, f)
 	if err != nil {
 		return core.Archive{}, err
 	}
-	w.reached("written")
-	if err := f.Sync(); err != nil {
+	if err := errors.Join(w.reached("pack written"), f.Sync()); err != nil {
 		return core.Archive{}, err
 	}
 	info, err := f.Stat()
@@ -208,12 +209,10 @@ func (w *Workspaces) make(id string, uid int, do func(base *os.File) (*vault.Tre
 
 // install moves a folder that was made to its place.
 func (w *Workspaces) install(id string, base *os.File, tree *vault.Tree) error {
-	w.reached("made")
 	// One call for all files; it says where one could not be written (Linux 5.8).
-	if err := unix.Syncfs(fd(base)); err != nil {
+	if err := errors.Join(w.reached("install made"), unix.Syncfs(fd(base)), w.reached("install synced")); err != nil {
 		return fmt.Errorf("write it to disk: %w", err)
 	}
-	w.reached("synced")
 	err := unix.Renameat2(fd(base), tree.Name, fd(w.live), id, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EEXIST) {
 		err = moveDir(w.live, id, base, tree.Name, unix.RENAME_EXCHANGE)
@@ -221,8 +220,7 @@ func (w *Workspaces) install(id string, base *os.File, tree *vault.Tree) error {
 	if err != nil {
 		return err
 	}
-	w.reached("moved")
-	if err := tree.Settle(); err != nil {
+	if err := errors.Join(w.reached("install moved"), tree.Settle(), w.reached("install settled")); err != nil {
 		return err
 	}
 	// Before the old folder is emptied: a power loss must not bring it back half empty.
@@ -247,7 +245,7 @@ func (w *Workspaces) DropArchive(ctx context.Context, id string) error {
 		return nil
 	}
 	if err == nil {
-		err = w.archives.Sync()
+		err = errors.Join(w.reached("archive removed"), w.archives.Sync())
 	}
 	if err != nil {
 		return failed("remove the archive of "+id, err)
@@ -255,9 +253,10 @@ func (w *Workspaces) DropArchive(ctx context.Context, id string) error {
 	return nil
 }
 
-// reached tells tests how far a change has come.
-func (w *Workspaces) reached(point string) {
+// reached says how far a change has come: to tests of this package, and to package faults.
+func (w *Workspaces) reached(point string) error {
 	if w.point != nil {
 		w.point(point)
 	}
+	return faults.At("workspace."+point, "")
 }

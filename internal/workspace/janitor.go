@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"envapi/internal/faults"
 )
 
 const (
@@ -120,7 +122,13 @@ func (j *janitor) run(ctx context.Context) {
 func (j *janitor) work(ctx context.Context, t *tree) {
 	ctx, cancel := context.WithTimeout(ctx, t.turn)
 	defer cancel()
-	err := t.empty(ctx)
+	var err error
+	if t.turn == firstTurn {
+		err = faults.At("workspace.trash", "begun")
+	}
+	if err == nil {
+		err = t.empty(ctx)
+	}
 	if err == nil {
 		j.finish(t)
 		return
@@ -169,10 +177,12 @@ func (j *janitor) pick() (*tree, <-chan time.Time) {
 
 // finish takes note that a tree is gone.
 func (j *janitor) finish(t *tree) {
+	_ = faults.At("workspace.trash", "emptied")
 	_ = j.trash.Sync() // should it come back after a power loss, it is emptied again
 	for _, freed := range j.leave(t.id) {
 		freed()
 	}
+	_ = faults.At("workspace.trash", "freed")
 }
 
 // leave counts one tree of an environment less. With the last one it gives

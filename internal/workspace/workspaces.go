@@ -205,7 +205,7 @@ func (w *Workspaces) place(id string, uid int) error {
 		return errors.Join(err, removeEntry(w.trash, name))
 	}
 	// Once is enough: on disk too a rename is one step (of the journal).
-	return w.live.Sync()
+	return errors.Join(w.reached("folder placed"), w.live.Sync())
 }
 
 // stage makes a new empty folder in the trash, whole and durable, and gives
@@ -215,7 +215,7 @@ func (w *Workspaces) stage(id string, uid int) (string, error) {
 	if err := unix.Mkdirat(fd(w.trash), name, 0o700); err != nil {
 		return "", err
 	}
-	if err := w.equip(name, uid); err != nil {
+	if err := errors.Join(w.equip(name, uid), w.reached("folder made")); err != nil {
 		return "", errors.Join(err, removeEntry(w.trash, name))
 	}
 	return name, nil
@@ -271,7 +271,7 @@ func (w *Workspaces) swap(id string, uid int) error {
 	}
 	// The swap must be durable before the old folder is emptied: a power loss
 	// must not bring it back half empty.
-	if err := w.sync(); err != nil {
+	if err := errors.Join(w.reached("folder exchanged"), w.sync()); err != nil {
 		return err
 	}
 	w.janitor.add(id, name, nil)
@@ -322,7 +322,7 @@ func (w *Workspaces) Remove(ctx context.Context, id string, freed func()) error 
 
 // takeAway is Remove for the folder alone.
 func (w *Workspaces) takeAway(id string, freed func()) error {
-	if err := w.files.Forget(id); err != nil {
+	if err := errors.Join(w.files.Forget(id), w.reached("changes forgotten")); err != nil {
 		return err
 	}
 	name := trashName(id)
@@ -332,7 +332,7 @@ func (w *Workspaces) takeAway(id string, freed func()) error {
 		return nil
 	}
 	if err == nil {
-		err = w.sync() // before it is emptied, as in swap
+		err = errors.Join(w.reached("folder taken"), w.sync()) // before it is emptied, as in swap
 	}
 	if err != nil {
 		return failed("remove the workspace "+id, err)

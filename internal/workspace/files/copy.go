@@ -95,7 +95,7 @@ func (p *pair) put(ctx context.Context, c *copying, o core.CopyOptions) (info co
 
 // copied says what was put there, which a program inside may have moved since.
 func (p *pair) copied(c *copying) (info core.FileInfo, err error) {
-	if err := p.tree.root.As(c.narrow); err != nil {
+	if err := join(p.tree.store.reached("shown"), p.tree.root.As(c.narrow)); err != nil {
 		return info, failed("set the mode of a directory", err)
 	}
 	if len(p.to.Missing) > 0 {

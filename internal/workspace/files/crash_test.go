@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,22 +95,23 @@ func prepareCrash(t *testing.T) *kit {
 }
 
 func TestAKillAtEachStepLeavesTheOldOrTheNew(t *testing.T) {
-	points := []string{"journal", "step 0", "step 1", "step 2", "step 3", "step 4", "step 5", "synced"}
+	points := []string{"begun", "prepared", "journal", "step 0", "step 1", "step 2", "step 3", "step 4", "step 5", "synced"}
 	passed := dieAt(t, prepareCrash(t).dir, "none")
 	for _, point := range points {
 		if !strings.Contains(passed, point+"\n") {
 			t.Fatalf("there is no point %q: %s", point, passed)
 		}
 	}
-	if n := strings.Count(passed, "\n"); n != len(points)+1 {
+	after := []string{"ended", "discarding"}
+	if n := strings.Count(passed, "\n"); n != len(points)+len(after) {
 		t.Errorf("there are %d points: %s", n, passed)
 	}
-	for _, point := range append(points, "ended") {
+	for _, point := range append(points, after...) {
 		t.Run(point, func(t *testing.T) {
 			before := prepareCrash(t)
 			dieAt(t, before.dir, point)
 			k := openKit(t, before.dir)
-			if point == "ended" {
+			if slices.Contains(after, point) {
 				wantNew(k)
 			} else {
 				wantOld(k)

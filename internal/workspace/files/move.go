@@ -65,6 +65,9 @@ func (p *pair) move(ctx context.Context) error {
 		grown.undo()
 		return err
 	}
+	if err := p.tree.store.reached("moved"); err != nil {
+		return failed("make a change durable", err)
+	}
 	return join(p.tree.syncParent(p.to), p.tree.syncParent(p.from))
 }
 

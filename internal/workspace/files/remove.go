@@ -72,7 +72,7 @@ func (t *Tree) removeEmpty(path string, at *inside.Place) error {
 	})
 	switch {
 	case err == nil:
-		return t.syncParent(at)
+		return join(t.store.reached("removed"), t.syncParent(at))
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return changed(path)
 	}

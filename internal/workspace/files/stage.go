@@ -69,7 +69,11 @@ func (t *Tree) Stage(ctx context.Context, content io.Reader, limit int64) (core.
 		return nil, failed("stage a file", err)
 	}
 	s.file = f
-	if err := s.fill(ctx, content, limit); err != nil {
+	err = s.fill(ctx, content, limit)
+	if err == nil {
+		err = failed("stage a file", t.store.reached("staged"))
+	}
+	if err != nil {
 		s.Discard()
 		return nil, err
 	}

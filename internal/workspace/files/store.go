@@ -33,6 +33,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/faults"
 	"envapi/internal/workspace/inside"
 )
 
@@ -48,10 +49,12 @@ type Store struct {
 	point func(string)
 }
 
-func (s *Store) reached(point string) {
+// reached says where a change has come to: to tests of this package, and to package faults.
+func (s *Store) reached(point string) error {
 	if s.point != nil {
 		s.point(point)
 	}
+	return faults.At("files."+point, "")
 }
 
 // Open opens the staging folder in dir, and makes it where there is none. live are

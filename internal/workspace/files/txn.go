@@ -46,6 +46,11 @@ func (t *Tree) Begin() (*Txn, error) {
 		x.dir, err = makeDirectoryAt(folder, x.name, 0o700)
 		return err
 	})
+	if err == nil {
+		if err = t.store.reached("begun"); err != nil {
+			x.Discard()
+		}
+	}
 	if err != nil {
 		return nil, failed("begin a change", err)
 	}
@@ -130,20 +135,27 @@ func (x *Txn) commit(ctx context.Context) error {
 	if err := x.prepare(ctx); err != nil {
 		return err
 	}
+	if err := x.tree.store.reached("prepared"); err != nil {
+		return failed("make a change", err)
+	}
 	if len(x.steps) > 1 {
 		if err := x.writeJournal(); err != nil {
 			return failed("keep a journal of a change", err)
 		}
-		x.tree.store.reached("journal")
+		if err := x.tree.store.reached("journal"); err != nil {
+			return failed("keep a journal of a change", err)
+		}
 	}
 	if err := x.run(); err != nil {
 		return err
 	}
 	err := x.sync()
 	if err == nil && len(x.steps) > 1 {
-		x.tree.store.reached("synced")
-		err = x.endJournal()
-		x.tree.store.reached("ended")
+		err = x.tree.store.reached("synced")
+		if err == nil {
+			err = x.endJournal()
+		}
+		_ = x.tree.store.reached("ended") // without its journal nothing is undone any more
 	}
 	if err != nil {
 		return x.tree.root.As(func() error { return x.undo(len(x.steps), err) })
@@ -184,10 +196,13 @@ func (x *Txn) prepare(ctx context.Context) error {
 func (x *Txn) run() error {
 	return x.tree.root.As(func() error {
 		for i, s := range x.steps {
-			if err := s.do(x.dir); err != nil {
+			err := s.do(x.dir)
+			if err == nil {
+				err = x.tree.store.reached("step " + strconv.Itoa(i))
+			}
+			if err != nil {
 				return x.undo(i+1, err)
 			}
-			x.tree.store.reached("step " + strconv.Itoa(i))
 		}
 		return nil
 	})
@@ -229,6 +244,7 @@ func (x *Txn) sync() error {
 // Discard frees what is in the folder: what was not put, and what was taken away.
 // Where that could not be taken back it stays for the next Open, with the journal.
 func (x *Txn) Discard() {
+	_ = x.tree.store.reached("discarding") // it is all the same now what is left: see below
 	if x.name == "" {
 		for _, s := range x.steps {
 			_ = unix.Unlinkat(fd(x.dir), s.name, 0)
