@@ -19,12 +19,7 @@ func migrate(ctx context.Context, pool *sql.DB) error {
 	if err := checkEngine(ctx, pool); err != nil {
 		return err
 	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, pool, files,
-		goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true))
+	provider, err := newProvider(pool)
 	if err != nil {
 		return err
 	}
@@ -32,12 +27,29 @@ func migrate(ctx context.Context, pool *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if has > knows {
-		return fmt.Errorf("its schema has version %d and this envapi knows only those up to %d: "+
-			"use the newer envapi that wrote it, or a backup from before", has, knows)
+	if err := known(has, knows); err != nil {
+		return err
 	}
 	_, err = provider.Up(ctx)
 	return err
+}
+
+func newProvider(pool *sql.DB) (*goose.Provider, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectSQLite3, pool, files,
+		goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true))
+}
+
+// known refuses a schema that a newer program wrote.
+func known(has, knows int64) error {
+	if has <= knows {
+		return nil
+	}
+	return fmt.Errorf("its schema has version %d and this envapi knows only those up to %d: "+
+		"use the newer envapi that wrote it, or a backup from before", has, knows)
 }
 
 // checkEngine makes sure that SQLite is sound and can do what is asked of it.
