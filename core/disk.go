@@ -2,10 +2,10 @@ package core
 
 import "fmt"
 
-// reserved is what of a file system must stay free: see Limits.FreeDiskBytes.
+// Reserved is what of a file system must stay free: see Limits.FreeDiskBytes.
 // Where nothing is set it is a part of the file system, so that a small one can
 // be used too, and no more than a large one can spare.
-func (l Limits) reserved(total DiskUse) DiskUse {
+func (l Limits) Reserved(total DiskUse) DiskUse {
 	r := DiskUse{Bytes: l.FreeDiskBytes, Files: min(mostReservedFiles, total.Files/reservedPart)}
 	if r.Bytes == 0 {
 		r.Bytes = min(mostReservedBytes, total.Bytes/reservedPart)

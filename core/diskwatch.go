@@ -234,7 +234,7 @@ func (d *diskWatch) fell(free DiskUse) bool {
 // isLow says whether less is free than must be. It begins and ends the time in
 // which every environment may take a share only.
 func (d *diskWatch) isLow(space DiskSpace) bool {
-	reserve := d.service.Limits.reserved(space.Total)
+	reserve := d.service.Limits.Reserved(space.Total)
 	low := space.Free.below(reserve)
 	switch {
 	case low && d.low == nil:

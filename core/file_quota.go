@@ -262,7 +262,7 @@ func (s *Service) hasPart(part int64) error {
 	if err != nil {
 		return nil //nolint:nilerr // who cannot tell finds out when it writes
 	}
-	reserve := s.Limits.reserved(space.Total)
+	reserve := s.Limits.Reserved(space.Total)
 	if space.Free.below(DiskUse{reserve.Bytes / part, reserve.Files / part}) {
 		return Errorf(CodeDiskFull, "the host's disk is nearly full: try again when its operator has made room")
 	}

@@ -51,7 +51,7 @@ func (s *Service) isTight() bool {
 	if err != nil {
 		return false // the disk watch says so
 	}
-	reserve := s.Limits.reserved(space.Total).Bytes
+	reserve := s.Limits.Reserved(space.Total).Bytes
 	return space.Free.Bytes < reserve+reserve/2
 }
 

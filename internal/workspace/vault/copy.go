@@ -23,9 +23,11 @@ const mostAtOnce = 16 << 20
 func Copy(ctx context.Context, folder, base *os.File, uid int, most core.DiskUse) (*Tree, error) {
 	c := &copier{ctx: ctx, most: most.Bytes, maker: maker{uid: uid, base: base}}
 	defer c.maker.close()
-	if _, err := through(ctx, folder, most, c); err != nil {
+	content, err := through(ctx, folder, most, c)
+	if err != nil {
 		return nil, err
 	}
+	c.made.Content = content
 	return c.made, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"envapi/core"
 	"envapi/sandbox/fsuser"
 )
 
@@ -24,8 +25,11 @@ const (
 // made in. Close it at the end.
 type Tree struct {
 	Name string
-	dir  *os.File
-	mode uint32
+	// Content is what a copy was made of, as Workspaces.Usage counts; zero where it was
+	// unpacked.
+	Content core.DiskUse
+	dir     *os.File
+	mode    uint32
 }
 
 // Settle gives the folder the mode that it is to have, after it was moved to its place:
