@@ -44,10 +44,10 @@ func (s *Service) Attach(ctx context.Context, c Caller, in AttachInput) (*Attach
 	if in.Offset != nil && *in.Offset < 0 {
 		return nil, invalid("offset", "offset is negative: give 0 or more")
 	}
-	if err := s.begin(); err != nil {
+	if err := s.look(); err != nil {
 		return nil, err
 	}
-	defer s.open.RUnlock()
+	defer s.looked()
 	f, err := s.findShell(ctx, c.Owner, in.ShellID)
 	if err != nil {
 		return nil, err

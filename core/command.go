@@ -125,7 +125,7 @@ func (s *Service) show(ctx context.Context, f found, v view) Command {
 }
 
 // waitEnd waits for the end of a command, at most so long, and less where the
-// caller goes away or the service stops, or where the command waits for input: then
+// caller goes away or the service cannot end it, or where the command waits for input: then
 // it gives true.
 func (s *Service) waitEnd(ctx context.Context, r *run, wait time.Duration) (waiting bool) {
 	if wait <= 0 {
@@ -147,8 +147,21 @@ func (s *Service) waitEnd(ctx context.Context, r *run, wait time.Duration) (wait
 		return true
 	case <-ctx.Done():
 	case <-s.closing:
+		r.awaitLast(ctx)
 	}
 	return false
+}
+
+// lastWait is how long a call that waits for a command goes on waiting once the service
+// ends it: longer than that takes, unless the store fails.
+const lastWait = 4 * time.Second
+
+// awaitLast waits for the end of a command that the service ends: who waits is told how
+// it ended, not that it runs.
+func (r *run) awaitLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastWait)
+	defer cancel()
+	_ = r.ended.wait(ctx) // late: it is answered as it is
 }
 
 // waitTime is how long a call waits: at most MaxWait.

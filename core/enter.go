@@ -22,7 +22,12 @@ var asItIs = Restoring{Restore: new(bool)}
 // that this gives, and who comes after that is refused. It fails with `not_found`,
 // `environment_busy`, `environment_archived`, and as RestoreEnvironment does.
 func (s *Service) enterOwn(ctx context.Context, o Owner, id string, r Restoring) (p *place, leave func(), err error) {
-	if err := s.begin(); err != nil {
+	return s.enterFor(ctx, aCall, o, id, r)
+}
+
+// enterFor is enterOwn for a kind of work.
+func (s *Service) enterFor(ctx context.Context, k kind, o Owner, id string, r Restoring) (p *place, leave func(), err error) {
+	if err := s.admitted(k); err != nil {
 		// Nobody is told of another's environment.
 		_, absent := s.ownEnvironment(ctx, o, id)
 		return nil, nil, cmp.Or(absent, err)
@@ -30,13 +35,13 @@ func (s *Service) enterOwn(ctx context.Context, o Owner, id string, r Restoring)
 	p = s.hold(id)
 	if err := s.enter(ctx, p, o, r); err != nil {
 		s.letGo(p)
-		s.open.RUnlock()
+		s.work.leave(k)
 		return nil, nil, err
 	}
 	return p, func() {
 		p.gate.RUnlock()
 		s.letGo(p)
-		s.open.RUnlock()
+		s.work.leave(k)
 	}, nil
 }
 
@@ -97,7 +102,7 @@ func (s *Service) beginRestoring(ctx context.Context, p *place, o Owner, r Resto
 	s.hold(p.id)
 	ctx, cancel := s.untilClosing(ctx)
 	go func() {
-		defer s.open.RUnlock()
+		defer s.done()
 		defer s.letGo(p)
 		defer cancel()
 		p.take()

@@ -58,7 +58,7 @@ func (s *Service) UpdateEnvironment(ctx context.Context, c Caller, in UpdateEnvi
 	if err := s.begin(); err != nil {
 		return Environment{}, err
 	}
-	defer s.open.RUnlock()
+	defer s.done()
 	env, err := s.Store.UpdateEnvironment(ctx, c.Owner, in.EnvironmentID, func(env *EnvironmentRecord) error {
 		if env.State == StateResetting || env.State == StateDeleting {
 			return busy(env.State)

@@ -37,7 +37,7 @@ func (s *Service) passAlone(ctx context.Context, c Caller, id string, state Envi
 	if err := s.begin(); err != nil {
 		return Environment{}, err
 	}
-	defer s.open.RUnlock()
+	defer s.done()
 	if _, err := s.ownEnvironment(ctx, c.Owner, id); err != nil {
 		return Environment{}, err // before the place is taken: nobody can hold up another's
 	}
@@ -266,7 +266,7 @@ func (s *Service) archiveIdle(ctx context.Context, env EnvironmentRecord, since 
 	if err := s.begin(); err != nil {
 		return false, err
 	}
-	defer s.open.RUnlock()
+	defer s.done()
 	p := s.hold(env.ID)
 	defer s.letGo(p)
 	ctx, giveWay := context.WithCancel(ctx)

@@ -38,7 +38,7 @@ func (s *Service) makeOnce(ctx context.Context, o Owner, key Idempotency, makeIt
 	if err := s.begin(); err != nil {
 		return EnvironmentRecord{}, err
 	}
-	defer s.open.RUnlock()
+	defer s.done()
 	if err := s.admit(ctx, o.Account); err != nil {
 		return EnvironmentRecord{}, err
 	}

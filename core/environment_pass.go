@@ -51,7 +51,7 @@ func (s *Service) passThrough(ctx context.Context, o Owner, id string, state Env
 	if err := s.begin(); err != nil {
 		return err
 	}
-	defer s.open.RUnlock()
+	defer s.done()
 	if _, err := s.ownEnvironment(ctx, o, id); err != nil {
 		return err // before the place is taken: nobody can hold up another's
 	}

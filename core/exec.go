@@ -121,6 +121,7 @@ func (s *Service) launch(ctx context.Context, r *run, env EnvironmentRecord, in 
 		return s.startFailure(err, env)
 	}
 	r.begin(process)
+	s.counts(r)
 	s.watchers.Add(1)
 	go s.watch(r, s.Limits.timeout(in.TimeoutMS))
 	return nil

@@ -20,6 +20,7 @@ type folder struct {
 	place   *place // held
 	passes  int64  // of the place, when the folder was opened
 	room    *room
+	changes bool   // it is counted as a change
 	end     func() // of the use
 }
 
@@ -30,12 +31,15 @@ func (f *folder) Close() {
 	}
 	f.service.letGo(f.place)
 	f.end()
+	if f.changes {
+		f.service.work.leave(aChange)
+	}
 }
 
 // readFolder opens the folder of an environment, for who only reads. Nothing is held
 // up by that: what comes after a reset reads what was there before.
 func (s *Service) readFolder(ctx context.Context, c Caller, id string, r Restoring) (*folder, error) {
-	p, leave, err := s.enterOwn(ctx, c.Owner, id, r)
+	p, leave, err := s.enterFor(ctx, aLook, c.Owner, id, r)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +57,10 @@ func (s *Service) changeFolder(ctx context.Context, c Caller, id string, r Resto
 	f, err := s.readFolder(ctx, c, id, r)
 	if err != nil {
 		return nil, err
+	}
+	if f.changes = s.work.enter(aChange); !f.changes {
+		f.Close()
+		return nil, stopping()
 	}
 	f.room = s.disk.roomOf(id)
 	return f, nil
@@ -72,10 +80,10 @@ func (s *Service) openFolder(ctx context.Context, env EnvironmentRecord, p *plac
 	return &folder{FileTree: tree, service: s, env: env, place: s.hold(p.id), passes: p.passes.Load(), end: s.using(env.ID)}, nil
 }
 
-// enter begins the part of a change that a reset must wait for. The caller must call
-// leave.
+// enter begins the part of a change that a reset must wait for, also where the service
+// drains, since the change was begun before. The caller must call leave.
 func (f *folder) enter(ctx context.Context) (leave func(), err error) {
-	p, leave, err := f.service.enterOwn(ctx, f.env.Owner, f.env.ID, asItIs)
+	p, leave, err := f.service.enterFor(ctx, aLook, f.env.Owner, f.env.ID, asItIs)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // neither for longer than one thing takes. What it cannot do now the next run does.
 type reaper struct {
 	service *Service
-	ctx     context.Context // ends with the service
+	ctx     context.Context // ends when the service drains
 	done    chan struct{}
 
 	boxes  map[*opening]rest    // those in which nothing lives
@@ -25,6 +25,7 @@ type reaper struct {
 	warned map[string]time.Time // by account: when it was last said that its archives are full
 	failed map[string]time.Time // by environment: when it could not be archived
 	trims  map[string]time.Time // by environment: until where its logs were trimmed
+	record reapRecord
 	// archive is archiveIdle, or what a test has in its place.
 	archive func(ctx context.Context, env EnvironmentRecord, since time.Time) (done bool, err error)
 }
@@ -43,6 +44,9 @@ const (
 	archivePeriod = time.Minute
 )
 
+// stepActivity is the step that ends nothing.
+const stepActivity = "activity"
+
 // step is one thing that a run does.
 type step struct {
 	what string
@@ -53,7 +57,7 @@ type step struct {
 // from being done.
 func (r *reaper) steps() []step {
 	return []step{
-		{"activity", r.service.recordActivity},
+		{stepActivity, r.service.recordActivity},
 		{"shells", r.closeShells},
 		{"boxes", r.letBoxesGo},
 		{"keys", r.pruneKeys},
@@ -64,7 +68,7 @@ func (r *reaper) steps() []step {
 	}
 }
 
-// startReaper starts the reaper, which ends with the service. It gives nil where the
+// startReaper starts the reaper, which ends when the service drains. It gives nil where the
 // deployment wants none.
 func (s *Service) startReaper() *reaper {
 	if s.Retention.Every == 0 {
@@ -77,7 +81,7 @@ func (s *Service) startReaper() *reaper {
 		archive: s.archiveIdle, period: archivePeriod,
 	}
 	go func() {
-		<-s.closing
+		<-s.work.draining
 		cancel()
 	}()
 	go func() {
@@ -123,8 +127,10 @@ func (r *reaper) reap() {
 		if err != nil {
 			log.Error("the reaper could not do all, and tries again at its next run", "step", step.what, "error", err)
 		}
+		r.record.note(step.what, count, err)
 		counts = append(counts, slog.Int(step.what, count))
 	}
+	r.record.noteRun(r.service.now())
 	log.Debug("the reaper ran", counts...)
 }
 

@@ -30,6 +30,7 @@ type run struct {
 
 	begun   chan struct{}   // closed by begin
 	process sandbox.Process // valid once begun
+	counted bool            // it is counted as a command that runs; set before it is watched
 	eye     *eye            // on its terminal
 
 	ended outcome    // never with an error; settled when the end is recorded
@@ -38,6 +39,7 @@ type run struct {
 
 	mu        sync.Mutex
 	doom      *doom
+	asked     bool      // doom is about how it is asked to end, see ask
 	startedAt time.Time // of one that waited in line, once begun
 }
 
@@ -83,6 +85,12 @@ func (r *run) current() CommandRecord {
 	return record
 }
 
+// counts has what waits for commands wait for one whose start is counted.
+func (s *Service) counts(r *run) {
+	s.work.add(aCommand)
+	r.counted = true
+}
+
 // watch follows a command that has begun to its end and beyond, until nothing of
 // it is left. It is one goroutine for each command that lives, however many wait.
 func (s *Service) watch(r *run, timeout time.Duration) {
@@ -99,6 +107,9 @@ func (s *Service) watch(r *run, timeout time.Duration) {
 		r.shell.after(r)
 	}
 	s.finish(r)
+	if r.counted {
+		s.work.leave(aCommand)
+	}
 	<-r.process.Quiet()
 	r.output.close(s.Log)
 	s.forget(r)

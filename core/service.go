@@ -45,10 +45,7 @@ type Config struct {
 type Service struct {
 	Config
 
-	// open is held for reading by what changes something, and by Close for
-	// good. It is only ever tried: what comes after Close is refused, never
-	// held up.
-	open     sync.RWMutex
+	work     *work          // what is under way
 	closing  chan struct{}  // closed by Close: waiting calls answer
 	watchers sync.WaitGroup // one for each live command and each live shell
 
@@ -86,6 +83,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 	}
 	s := &Service{
 		Config:  c,
+		work:    newWork(),
 		closing: make(chan struct{}),
 		places:  map[string]*place{},
 		runs:    map[string]*run{},
@@ -104,8 +102,8 @@ func New(ctx context.Context, c Config) (*Service, error) {
 }
 
 // Close answers the calls that wait, refuses new work, ends every command,
-// recorded as lost with the reason service_stopped, every shell and every box. Closing
-// again does nothing.
+// recorded as lost with the reason service_stopped, every shell and every box. What is
+// to have time for its own end has it in Drain, before. Closing again does nothing.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	if isClosed(s.closing) {
@@ -115,8 +113,9 @@ func (s *Service) Close() error {
 	close(s.closing)
 	s.mu.Unlock()
 
+	s.work.close()
 	reaped := s.reaper.wait()
-	s.open.Lock() // for good: no start is under way any more, none will come
+	<-s.work.over // no start is under way any more, none will come
 	s.condemnAll(doom{CommandLost, ReasonServiceStopped, adviceStopped}, CloseServiceRestarted)
 	ended := errors.Join(s.closeBoxes(), s.waitWatchers(), s.disk.wait())
 	_, err := s.recordActivity(context.Background())
@@ -156,17 +155,6 @@ func (s *Service) closeBoxes() error {
 	closed.Wait()
 	return errors.Join(errs...)
 }
-
-// begin lets work begin that Close must not overtake; the caller must call
-// s.open.RUnlock when it is done.
-func (s *Service) begin() error {
-	if s.open.TryRLock() {
-		return nil
-	}
-	return stopping()
-}
-
-func stopping() *Error { return unavailable("the service is stopping: try again when it is back") }
 
 // now is the time as records have it.
 func (s *Service) now() time.Time { return At(s.Now()).Time }

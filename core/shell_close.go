@@ -17,10 +17,10 @@ func (s *Service) CloseShell(ctx context.Context, c Caller, in CloseShellInput) 
 		return Shell{}, err
 	}
 	if f.shell != nil && !isClosed(f.shell.closed.known) {
-		if err := s.begin(); err != nil {
+		if err := s.look(); err != nil {
 			return Shell{}, err
 		}
-		defer s.open.RUnlock()
+		defer s.looked()
 		if err := s.closeShell(context.WithoutCancel(ctx), f.shell, in.KeepBackground, CloseByCaller); err != nil {
 			return Shell{}, err
 		}

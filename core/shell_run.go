@@ -148,6 +148,7 @@ func (s *Service) launchInShell(ctx context.Context, r *run, env EnvironmentReco
 			log.Release()
 			return s.startFailure(err, env)
 		}
+		s.counts(r)
 	}
 	s.watchers.Add(1)
 	go func() {
@@ -201,6 +202,10 @@ func (s *Service) takeTurn(r *run, in RunInShellInput) {
 	select {
 	case <-r.turn.come:
 		if isClosed(r.shell.over) {
+			break
+		}
+		if r.counted = s.work.enter(aCommand); !r.counted {
+			r.condemn(doom{CommandLost, ReasonServiceStopped, adviceNeverBegan})
 			break
 		}
 		r.startsAt(s.now())

@@ -37,6 +37,22 @@ func (r *run) condemn(d doom) {
 	}
 }
 
+// ask condemns a command that is about to be sent SIGTERM for that: how it ends then
+// says nothing about whether it came to its own end.
+func (r *run) ask(d doom) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.doom == nil {
+		r.doom, r.asked = &d, true
+	}
+}
+
+func (r *run) wasAsked() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
+}
+
 // doomed gives why the command is killed: for a reason of its own, or with its
 // whole box. It is nil where we had no reason.
 func (r *run) doomed() *doom {
@@ -52,6 +68,7 @@ func (r *run) doomed() *doom {
 // From the first row that fits:
 //
 //	it is a shell's, and that could not say how it ended               killed, shell_closed
+//	it was asked to end, for a reason of ours                          that reason
 //	the leader died by SIGKILL or with its box, for a reason of ours   that reason
 //	the kernel killed for memory, and the leader died by SIGKILL,
 //	  with its box, or exited with another code than 0                 out_of_memory
@@ -83,8 +100,8 @@ func (r *run) judge(result sandbox.Result) (end CommandEnd) {
 	switch d := r.doomed(); {
 	case d == nil && corrupt(result):
 		end.Status, end.Reason, end.ExitCode = CommandKilled, ReasonShellClosed, nil
-	case d != nil && killed:
-		end.Status, end.Reason, end.Advice = d.status, d.reason, d.advice
+	case d != nil && (killed || r.wasAsked()):
+		end.Status, end.Reason, end.Advice, end.ExitCode = d.status, d.reason, d.advice, nil
 	case result.OutOfMemory && (killed || exited && result.ExitCode != 0):
 		end.Status, end.Advice = CommandOutOfMemory, r.in.limits.shortOfMemory()
 	case result.Lost:

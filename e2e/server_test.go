@@ -170,6 +170,7 @@ func settings(c config, more map[string]string) []string {
 		"ENVAPI_DATA_DIR=" + c.data,
 		"ENVAPI_SANDBOX_TIER=" + c.tier,
 		"ENVAPI_MAX_REQUESTS_PER_SECOND=0", // tests hurry
+		"ENVAPI_STOP_GRACE_MS=0",
 	}
 	for _, pairs := range []map[string]string{c.env, more} {
 		for name, value := range pairs {

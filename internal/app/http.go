@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"envapi/internal/config"
@@ -40,8 +39,8 @@ const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10 // a token has 8 KiB at most
-	// drainBound is how long calls get to be answered at the end, counted from
-	// its beginning. Those that wait are answered at once.
+	// drainBound is how long calls get to be answered at the end, once no command is
+	// waited for any more. Those that wait are answered at once.
 	drainBound = 10 * time.Second
 	// pingBound is how long the store gets to answer /ready.
 	pingBound = 2 * time.Second
@@ -77,7 +76,7 @@ func RunHTTP(ctx context.Context, p Process) int {
 		s.dev.print(p.Stdout, s.URL)
 	}
 	err = s.wait(ctx)
-	if err = errors.Join(err, within(stopBound, s.Close)); err != nil {
+	if err = errors.Join(err, within(c.StopGrace+stopBound, s.Close)); err != nil {
 		return fail(config.ProgramHTTP, p, "did not end well", err)
 	}
 	return 0
@@ -88,17 +87,17 @@ type HTTP struct {
 	URL string // where it listens, without a final slash
 
 	*parts
-	keyring  *keyring.Keyring
-	dev      *dev // nil without --dev
-	server   *http.Server
-	endWork  func() error // ends what the service does; tests hold it up
-	failed   chan error   // what ended serving before Close
-	draining atomic.Bool
+	keyring *keyring.Keyring
+	dev     *dev // nil without --dev
+	server  *http.Server
+	grace   time.Duration // see Close
+	endWork func() error  // ends what the service does; tests hold it up
+	failed  chan error    // what ended serving before Close
 }
 
 // StartHTTP opens everything and serves. The caller must Close it.
 func StartHTTP(ctx context.Context, c Setup) (_ *HTTP, err error) {
-	s := &HTTP{failed: make(chan error, 1)}
+	s := &HTTP{failed: make(chan error, 1), grace: c.StopGrace}
 	if s.parts, err = openParts(ctx, config.ProgramHTTP, c); err != nil {
 		return nil, err
 	}
@@ -179,11 +178,12 @@ func (s *HTTP) wait(ctx context.Context) error {
 	}
 }
 
-// Close says on /ready that it drains, answers the calls that wait and ends
-// every command. Then it takes no more connections and closes everything. Until
-// then it answers, so that who asks learns why it does no new work.
+// Close says on /ready that it drains, lets what runs come to its end within the grace,
+// answers the calls that wait and ends every command. Then it takes no more connections
+// and closes everything. Until then it answers, so that who asks learns why it does no
+// new work, and who waits how his command ended.
 func (s *HTTP) Close() error {
-	s.draining.Store(true)
+	s.service.Drain(s.grace)
 	ctx, cancel := context.WithTimeout(context.Background(), drainBound)
 	defer cancel()
 	err := s.endWork() // answers those that Shutdown waits for
@@ -202,8 +202,9 @@ func (s *HTTP) ready(ctx context.Context) rest.Readiness {
 	if r.Store.Ready = s.store.Ping(ctx) == nil; !r.Store.Ready {
 		r.Store.Detail = "the store does not answer"
 	}
+	r.Draining = drainReadiness(s.service)
 	switch {
-	case s.draining.Load():
+	case r.Draining != nil:
 		r.Status = rest.StatusDraining
 	case !keys.Fetched:
 		r.Status = rest.StatusStarting

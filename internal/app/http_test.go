@@ -50,7 +50,7 @@ func setup(t *testing.T, keyringURL, dataDir string) Setup {
 	t.Helper()
 	c, err := config.Load(config.Source{Program: config.ProgramHTTP, Dir: t.TempDir(), Environ: []string{
 		"ENVAPI_ADDR=127.0.0.1:0", "ENVAPI_DATA_DIR=" + dataDir, "ENVAPI_KEYRING_URL=" + keyringURL,
-		"ENVAPI_UID_RANGE=" + testbin.UIDRange(),
+		"ENVAPI_UID_RANGE=" + testbin.UIDRange(), "ENVAPI_STOP_GRACE_MS=0",
 	}, Root: isRoot()})
 	if err != nil {
 		t.Fatal(err)

@@ -37,6 +37,9 @@ func complete(c *Config, s Source, vars map[string]string) {
 	if s.Program == ProgramMCP && vars[prefix+"UID_RANGE"] == "" {
 		c.UIDRange = UIDRange{First: 2000465536, Last: 2000531071} // beside those of envapi-http
 	}
+	if s.Program == ProgramMCP && vars[prefix+"STOP_GRACE_MS"] == "" {
+		c.StopGrace = 0 // its client waits for its end
+	}
 	if !s.Root {
 		c.UIDRange = UIDRange{First: 0, Last: -1} // only root can give uids away
 	}

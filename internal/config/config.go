@@ -80,6 +80,8 @@ type Config struct {
 
 	MetricsAddr string `env:"METRICS_ADDR" allowed:"host:port, with a host" doc:"Where envapi-http shows its metrics, GET /metrics in the form of Prometheus. They need no token: keep it on a loopback address or a private network. Default: nowhere."`
 
+	StopGrace time.Duration `env:"STOP_GRACE_MS" default:"8000" min:"0" max:"3600000" doc:"How long commands that run may go on when the service is told to stop, so that they come to their own end; see docs/operations.md. What stops the service must wait 20 seconds longer. Default for envapi-mcp: 0, since its client waits for its end."`
+
 	LogLevel  Level  `env:"LOG_LEVEL" default:"info" allowed:"debug, info, warn or error" doc:"What is logged, on standard error."`
 	LogFormat string `env:"LOG_FORMAT" default:"text" allowed:"text or json" doc:"How it is logged."`
 }

@@ -21,6 +21,15 @@ type Readiness struct {
 	Sandbox sandbox.Report   `json:"sandbox"`
 	Keyring KeyringReadiness `json:"keyring"`
 	Store   StoreReadiness   `json:"store"`
+	// Draining is there once the service stops.
+	Draining *DrainReadiness `json:"draining,omitempty"`
+}
+
+// DrainReadiness says what a service that stops still waits for.
+type DrainReadiness struct {
+	Commands int        `json:"commands"`        // those that run
+	Calls    int        `json:"calls"`           // those that start or change something, uploads among them
+	Until    *core.Time `json:"until,omitempty"` // when it waits no longer; absent where it does not wait
 }
 
 // KeyringReadiness says whether tokens can be verified.
