@@ -130,7 +130,20 @@ func unpack(ctx context.Context, t testing.TB, archive io.Reader, uid int) (stri
 	d, err := os.Open(base)
 	must(t, err)
 	defer d.Close()
-	return settle(base, func() (*vault.Tree, error) { return vault.Unpack(ctx, archive, d, uid) })
+	b, rewinds := archive.(*bytes.Reader)
+	var verified error
+	if rewinds {
+		_, verified = vault.Verify(ctx, b)
+		_, err = b.Seek(0, io.SeekStart)
+		must(t, err)
+	}
+	to, err := settle(base, func() (*vault.Tree, error) { return vault.Unpack(ctx, archive, d, uid) })
+	// Only a name that is there twice is not found by reading.
+	if rewinds && errors.Is(verified, vault.ErrDamaged) != errors.Is(err, vault.ErrDamaged) &&
+		(verified != nil || !strings.Contains(err.Error(), unix.EEXIST.Error())) {
+		t.Errorf("to verify it says %v, and to unpack it %v", verified, err)
+	}
+	return to, err
 }
 
 // copied copies into a new folder, and gives where.

@@ -24,7 +24,7 @@ func Unpack(ctx context.Context, from io.Reader, base *os.File, uid int) (t *Tre
 		return nil, err
 	}
 	defer s.close()
-	u := &unpacker{ctx: ctx, source: s, maker: maker{uid: uid, base: base}, buffer: make([]byte, chunk)}
+	u := &unpacker{ctx: ctx, source: s, maker: making{&maker{uid: uid, base: base}}, buffer: make([]byte, chunk)}
 	defer u.close()
 	// All at once as the user: what reads the archive starts no goroutines.
 	err = fsuser.Do(uid, uid, func() error {
@@ -37,11 +37,54 @@ func Unpack(ctx context.Context, from io.Reader, base *os.File, uid int) (t *Tre
 	return t, nil
 }
 
+// builder is told what an archive holds: a maker, or who only reads.
+type builder interface {
+	enter(name string, is meta) error
+	leave() error
+	create(name string) (content, error)
+	symlink(name, target string, is meta) error
+	fifo(name string, is meta) error
+	// remember keeps what was just made under a number, unless that is 0, and link gives
+	// what has a number another name.
+	remember(number uint64, name string) error
+	link(number uint64, name string) error
+	finish() (*Tree, error)
+	close()
+}
+
+// content is a file in the making.
+type content interface {
+	io.WriterAt
+	io.Closer
+	Truncate(size int64) error
+	// finish gives it what it has beside its content.
+	finish(is meta) error
+}
+
+// making is a maker as a builder.
+type making struct{ *maker }
+
+func (m making) create(name string) (content, error) {
+	f, err := m.maker.create(name)
+	if err != nil {
+		return nil, err
+	}
+	return madeFile{f, m.maker}, nil
+}
+
+// madeFile is a file that a maker made.
+type madeFile struct {
+	*os.File
+	maker *maker
+}
+
+func (f madeFile) finish(is meta) error { return f.maker.finishFile(f.File, is) }
+
 // unpacker makes what an archive holds.
 type unpacker struct {
 	ctx     context.Context //nolint:containedctx // of one call
 	source  *source
-	maker   maker
+	maker   builder
 	trail   trail
 	entries int64
 	file    *growing // the file that the last entry was of; nil where it was of none
@@ -50,7 +93,7 @@ type unpacker struct {
 
 // growing is a file that may go on in the next entry.
 type growing struct {
-	file   *os.File
+	file   content
 	name   string // base
 	size   int64
 	end    int64 // of what it has
@@ -285,7 +328,7 @@ func (u *unpacker) closeFile() error {
 		err = g.file.Truncate(g.size)
 	}
 	if err == nil {
-		err = u.maker.finishFile(g.file, g.meta)
+		err = g.file.finish(g.meta)
 	}
 	if err = errors.Join(err, g.file.Close()); err != nil {
 		return err
