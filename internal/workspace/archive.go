@@ -32,8 +32,7 @@ func openArchives(dir string) (*os.File, error) {
 	}
 	names, err := archives.Readdirnames(-1)
 	for _, name := range names {
-		id, _, _ := strings.Cut(name, ".")
-		if err == nil && idShape.MatchString(id) && strings.HasSuffix(name, unfinishedEnd) {
+		if err == nil && isUnfinished(name) {
 			err = removeEntry(archives, name)
 		}
 	}
@@ -42,6 +41,20 @@ func openArchives(dir string) (*os.File, error) {
 		return nil, failed("put the folder of archives in order", err)
 	}
 	return archives, nil
+}
+
+// isUnfinished says whether a name is that of an archive that was being written.
+func isUnfinished(name string) bool {
+	id, _, _ := strings.Cut(name, ".")
+	return idShape.MatchString(id) && strings.HasSuffix(name, unfinishedEnd)
+}
+
+// archivedID gives the id that the name of an archive has, "" where it is none.
+func archivedID(name string) string {
+	if id, ok := strings.CutSuffix(name, archiveEnd); ok && idShape.MatchString(id) {
+		return id
+	}
+	return ""
 }
 
 // ArchiveIDs gives the ids of all archives, in no order.
@@ -57,7 +70,7 @@ func (w *Workspaces) ArchiveIDs() ([]string, error) {
 	}
 	var ids []string
 	for _, name := range names {
-		if id, ok := strings.CutSuffix(name, archiveEnd); ok && idShape.MatchString(id) {
+		if id := archivedID(name); id != "" {
 			ids = append(ids, id)
 		}
 	}

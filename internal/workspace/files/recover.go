@@ -54,13 +54,21 @@ func (s *Store) recoverEnvironment(id string) error {
 	return s.discard(s.staging, id, id)
 }
 
-// recoverTxn undoes one transaction, as the user that the folder belongs to.
+// recoverTxn undoes one transaction.
 func (s *Store) recoverTxn(id string, folder *os.File, name string) error {
+	return withJournal(s.live, id, folder, name, func(dir *os.File, j *journal, root *inside.Root) error {
+		return undoJournal(id, dir, j, root)
+	})
+}
+
+// withJournal does something about a transaction that was not made, as the user that the
+// folder belongs to; nothing where there is none, or no environment any more.
+func withJournal(live *os.File, id string, folder *os.File, name string, do func(dir *os.File, j *journal, root *inside.Root) error) error {
 	st, err := statOf(folder)
 	if err != nil {
 		return err
 	}
-	live, err := openAt(s.live, id, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	environment, err := openAt(live, id, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
 		return nil // the environment is gone
 	}
@@ -71,7 +79,7 @@ func (s *Store) recoverTxn(id string, folder *os.File, name string) error {
 	if uid == os.Geteuid() {
 		uid = 0
 	}
-	root := inside.NewRoot(live, uid)
+	root := inside.NewRoot(environment, uid)
 	defer func() { _ = root.Close() }()
 	return root.As(func() error {
 		dir, err := openAt(folder, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
@@ -83,7 +91,7 @@ func (s *Store) recoverTxn(id string, folder *os.File, name string) error {
 		if err != nil || j == nil {
 			return err
 		}
-		return undoJournal(id, dir, j, root)
+		return do(dir, j, root)
 	})
 }
 
