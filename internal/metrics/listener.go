@@ -32,6 +32,7 @@ const (
 type Config struct {
 	Addr    string // host:port
 	Version string // of the service
+	Source  Source
 	Log     *slog.Logger
 }
 
@@ -81,7 +82,7 @@ func (l *Listener) Close() error {
 
 // handler answers GET and HEAD of /metrics.
 func handler(c Config) http.Handler {
-	scrape := promhttp.HandlerFor(registry(c.Version), promhttp.HandlerOpts{
+	scrape := promhttp.HandlerFor(registry(c.Version, c.Source), promhttp.HandlerOpts{
 		ErrorLog:            slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),
 		ErrorHandling:       promhttp.ContinueOnError, // what can be told is
 		MaxRequestsInFlight: maxScrapes,

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"envapi/core"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,12 +24,27 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 func listen(t *testing.T, c Config) *Listener {
 	t.Helper()
 	c.Addr, c.Version, c.Log = "127.0.0.1:0", "v1.2.3", slog.New(slog.DiscardHandler)
+	if c.Source.Census == nil {
+		c.Source = asleep()
+	}
 	l, err := Listen(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	return l
+}
+
+// asleep is a source of a service that does nothing.
+func asleep() Source {
+	return Source{
+		Standing:    func(context.Context) Standing { return Standing{} },
+		Census:      func() core.Census { return core.Census{} },
+		States:      func(context.Context) (map[core.EnvironmentState]int, error) { return nil, nil },
+		Space:       func() (core.DiskSpace, error) { return core.DiskSpace{}, nil },
+		Reaped:      func() core.Reaped { return core.Reaped{} },
+		StoreErrors: func() map[string]int64 { return nil },
+	}
 }
 
 // ask gives the status and the text of an answer.
@@ -93,7 +110,7 @@ func TestElsewhereAnyNameIsAnswered(t *testing.T) {
 		context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}),
 		http.MethodGet, "http://envapi.internal/metrics", nil)
 	w := httptest.NewRecorder()
-	handler(Config{Log: slog.New(slog.DiscardHandler)}).ServeHTTP(w, r)
+	handler(Config{Source: asleep(), Log: slog.New(slog.DiscardHandler)}).ServeHTTP(w, r)
 	if w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -12,9 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// registry gives the metrics of a service of a version. What counts requests by operation
-// will be registered here too.
-func registry(version string) *prometheus.Registry {
+// registry gives the metrics of a service of a version, whatever else they are of.
+func registry(version string, source Source) *prometheus.Registry {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "envapi_build_info", Help: "Always 1; the label says which version serves.",
 		ConstLabels: prometheus.Labels{"version": version},
@@ -23,6 +22,7 @@ func registry(version string) *prometheus.Registry {
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(
 		build,
+		serviceCollector{source},
 		collectors.NewBuildInfoCollector(),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -26,6 +26,7 @@ func failed(what string, err error) error {
 	case errors.Is(err, sql.ErrNoRows):
 		return core.ErrNoRecord
 	}
+	countFailure(err)
 	switch resultCode(err) {
 	case sqlite3.SQLITE_FULL:
 		return core.Errorf(core.CodeDiskFull, "cannot %s: the host's disk is full", what).Because(err)
