@@ -24,6 +24,7 @@ const usageHTTP = `envapi-http serves envapi over HTTP: REST below /v1, MCP at /
   envapi-http            with the settings of the environment and of .env
   envapi-http --dev      without keyring, for this machine alone
   envapi-http doctor     what can contain commands on this host, and what cannot
+  envapi-http backup     copy the data folder, also while the service serves
   envapi-http --version
   envapi-http --help
 
@@ -54,6 +55,8 @@ func RunHTTP(ctx context.Context, p Process) int {
 		switch p.Args[0] {
 		case "doctor":
 			return runDoctor(ctx, p)
+		case "backup":
+			return runBackup(ctx, p)
 		case attackerName: // this program inside a box of the doctor's
 			return attack.Main(p.Args[1:], p.Stdout)
 		}

@@ -62,7 +62,7 @@ var reserved = []struct {
 	},
 	{
 		"golang.org/x/sys/unix",
-		[]string{"sandbox", "internal/workspace", "internal/outputlog", "internal/datalock", "internal/store"},
+		[]string{"sandbox", "internal/workspace", "internal/outputlog", "internal/datalock", "internal/backup", "internal/store"},
 		false,
 		"Linux is the business of the sandbox and of those who keep files; everybody else could run elsewhere",
 	},
@@ -182,6 +182,7 @@ var layers = []struct {
 	{"internal/store", []string{"./core"}, "implements an interface of core"},
 	{"internal/outputlog", []string{"./core"}, "implements an interface of core"},
 	{"internal/workspace", []string{"./core", "./sandbox/fsuser", "./sandbox/forks", "./internal/workspace"}, "implements interfaces of core; it touches files as the user that the sandbox gave them to, and knows who may still have them open"},
+	{"internal/backup", []string{"./core", "./internal/store", "./internal/outputlog", "./internal/workspace"}, "copies what those keep"},
 	{"internal/keyring", []string{"./core", "./internal/loopback"}, "makes callers of tokens"},
 	{"internal/devkeyring", []string{"./core"}, "makes tokens that name scopes of core"},
 	{"internal/settings", []string{"./core"}, "implements an interface of core"},

@@ -19,12 +19,13 @@ const prefix = "ENVAPI_"
 // Program is which of the programs the settings are for.
 type Program string
 
-// The programs. The doctor has the settings of envapi-http, of which it needs
-// neither keyring nor a data folder.
+// The programs. The last ones have the settings of envapi-http, of which the doctor
+// needs neither keyring nor a data folder, and a backup no keyring.
 const (
 	ProgramHTTP   Program = "envapi-http"
 	ProgramMCP    Program = "envapi-mcp"
 	ProgramDoctor Program = "envapi-http doctor"
+	ProgramBackup Program = "envapi-http backup"
 )
 
 // Source is where settings come from and for whom.

@@ -1,0 +1,246 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"envapi/core"
+	"envapi/internal/outputlog"
+	"envapi/internal/store"
+	"envapi/internal/workspace"
+	"envapi/internal/workspace/vault"
+)
+
+const (
+	// tries is how often an environment is copied that changes its state meanwhile, or
+	// that cannot be read; between two of them is a pause, which grows.
+	tries    = 5
+	tryPause = 100 * time.Millisecond
+)
+
+var (
+	// errPassing says that an environment was neither folder nor archive at a moment, or
+	// another folder after it was copied.
+	errPassing = errors.New("it was archived, restored or reset again and again while it was copied")
+	// errUnlike says that an archive is not the one that was recorded.
+	errUnlike = errors.New("its archive has another size than was recorded")
+)
+
+// maker copies the environments.
+type maker struct {
+	request *Request
+	records *store.Backup
+	result  Result
+	sizes   map[string]core.DiskUse // of folders, when they were counted
+
+	path              string   // of the backup
+	live, archives    *os.File // of the service
+	madeLive, madeOld *os.File // the same of the backup
+}
+
+func newMaker(q *Request, p *partial, records *store.Backup) (_ *maker, err error) {
+	m := &maker{request: q, records: records, path: p.path, sizes: map[string]core.DiskUse{}, result: Result{Left: []Left{}}}
+	defer func() {
+		if err != nil {
+			m.close()
+		}
+	}()
+	for _, d := range []struct {
+		name         string
+		mode         os.FileMode
+		source, made **os.File
+	}{{liveName, 0o711, &m.live, &m.madeLive}, {archiveName, 0o700, &m.archives, &m.madeOld}} {
+		if err := makeFolder(filepath.Join(p.path, d.name), d.mode, d.made); err != nil {
+			return nil, err
+		}
+		*d.source, err = os.OpenFile(filepath.Join(q.Data, d.name), unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			*d.source, err = os.Open(filepath.Join(p.path, d.name)) // an older service had none, so there is nothing
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot open the data folder: %w", err)
+		}
+	}
+	return m, os.Mkdir(filepath.Join(p.path, logsName), 0o700)
+}
+
+// makeFolder makes a folder and opens it.
+func makeFolder(path string, mode os.FileMode, dir **os.File) (err error) {
+	if err := os.Mkdir(path, mode); err != nil {
+		return err
+	}
+	if *dir, err = os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0); err != nil {
+		return err
+	}
+	return (*dir).Chmod(mode) // the umask may have cut it
+}
+
+func (m *maker) close() {
+	for _, f := range []*os.File{m.live, m.archives, m.madeLive, m.madeOld} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// copyAll copies all environments that the copy of the store has.
+func (m *maker) copyAll(ctx context.Context, s *space) error {
+	all, err := m.records.Environments(ctx)
+	if err != nil {
+		return err
+	}
+	need, err := m.count(ctx, all, s.shares)
+	if err != nil {
+		return err
+	}
+	if err := s.fits(need); err != nil {
+		return err
+	}
+	for _, env := range all {
+		if err := m.environment(ctx, env); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count gives about what the copies take. What cannot be counted is found out later.
+func (m *maker) count(ctx context.Context, all []core.EnvironmentRecord, shared bool) (need int64, err error) {
+	for _, env := range all {
+		use, err := workspace.Count(ctx, m.live, env.ID)
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if err == nil {
+			m.sizes[env.ID] = use
+		} else if env.Archive != nil {
+			use = core.DiskUse{Bytes: env.Archive.Bytes}
+		}
+		need += use.Bytes
+	}
+	if shared {
+		return 0, nil
+	}
+	logs, err := outputlog.Size(filepath.Join(m.request.Data, logsName))
+	return need + logs, err
+}
+
+// environment copies one, and brings its record into line with what was copied.
+func (m *maker) environment(ctx context.Context, env core.EnvironmentRecord) error {
+	switch {
+	case env.State == core.StateDeleting:
+		return m.records.Drop(ctx, env.ID, true)
+	case env.State == core.StateRestoring && env.Archive == nil: // a fork that was not made
+		return m.records.Drop(ctx, env.ID, false)
+	}
+	archive, err := m.files(ctx, env)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if full(err) {
+		return core.Errorf(core.CodeDiskFull, "there is no more room for the backup").Because(err)
+	}
+	if err := m.logs(ctx, env.ID); err != nil {
+		return err
+	}
+	now, there, nowErr := m.records.Now(ctx, env.ID)
+	switch {
+	case nowErr != nil:
+		return nowErr
+	case !there || now.State == core.StateDeleting:
+		return errors.Join(m.remove(ctx, env.ID), m.records.Drop(ctx, env.ID, true))
+	case errors.Is(err, errPassing) && now.State == core.StateResetting:
+		err = m.empty(env) // which takes long on a full disk
+	}
+	m.result.Environments++
+	if err != nil {
+		m.result.Left = append(m.result.Left, Left{env.ID, err.Error()})
+		if errors.Is(err, errPassing) || errors.Is(err, errUnlike) {
+			return nil // the service has no more of it, and its record says so
+		}
+	}
+	if archive != nil {
+		m.result.Archived++
+	}
+	return m.settle(ctx, env, archive)
+}
+
+// settle writes down what was copied, where that is not what the record says.
+func (m *maker) settle(ctx context.Context, env core.EnvironmentRecord, archive *core.Archive) error {
+	same := env.State == core.StateActive && archive == nil && env.Archive == nil ||
+		env.State == core.StateArchived && archive != nil && env.Archive != nil && *archive == *env.Archive
+	if same {
+		return nil
+	}
+	return m.records.Settle(ctx, env.ID, archive)
+}
+
+// files copies the folder of an environment, or its archive, of which it then says what
+// it is.
+func (m *maker) files(ctx context.Context, env core.EnvironmentRecord) (archive *core.Archive, err error) {
+	for try := range tries {
+		if try > 0 {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(time.Duration(try) * tryPause):
+			}
+		}
+		// The folder first: where there is one it is whole, also while it is packed or
+		// was just laid out.
+		err = m.folder(ctx, env)
+		if errors.Is(err, fs.ErrNotExist) {
+			archive, err = m.archive(ctx, env)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errPassing
+		}
+		if ctx.Err() != nil || !mayPass(err) || m.deleted(ctx, env.ID) {
+			return archive, err
+		}
+	}
+	return nil, err
+}
+
+// mayPass says whether what an environment could not be copied for may be over soon.
+func mayPass(err error) bool {
+	var e *core.Error
+	return errors.Is(err, errPassing) || errors.Is(err, errUnlike) || errors.Is(err, vault.ErrChanged) ||
+		errors.As(err, &e) && e.Code == core.CodeUnavailable
+}
+
+// deleted says whether an environment is gone by now, or about to be.
+func (m *maker) deleted(ctx context.Context, id string) bool {
+	now, there, err := m.records.Now(ctx, id)
+	return err == nil && (!there || now.State == core.StateDeleting)
+}
+
+// logs copies the output of what the copy of the store has.
+func (m *maker) logs(ctx context.Context, id string) error {
+	n, err := outputlog.Copy(ctx, filepath.Join(m.request.Data, logsName), filepath.Join(m.path, logsName), id,
+		func(ran string) (bool, error) { return m.records.HasOutput(ctx, id, ran) })
+	m.result.Bytes += n
+	return err
+}
+
+// remove takes away what was copied of an environment.
+func (m *maker) remove(ctx context.Context, id string) error {
+	return errors.Join(
+		workspace.RemoveFolder(ctx, m.madeLive, id),
+		gone(unix.Unlinkat(int(m.madeOld.Fd()), workspace.ArchiveName(id), 0)),
+		os.RemoveAll(filepath.Join(m.path, logsName, id)),
+	)
+}
+
+// full says whether an error is that of a disk that is full.
+func full(err error) bool {
+	var e *core.Error
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.As(err, &e) && e.Code == core.CodeDiskFull
+}
