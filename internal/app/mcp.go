@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"envapi/core"
 	"envapi/internal/config"
 	"envapi/internal/mcpserver"
 	"envapi/tools"
 )
+
+// answerBound is how long the client of envapi-mcp is still answered while everything is
+// ended.
+const answerBound = 10 * time.Second
 
 const usageMCP = `envapi-mcp serves envapi to an assistant of this user over standard input and
 output (MCP). It needs no token and no keyring.
@@ -48,12 +53,30 @@ func RunMCP(ctx context.Context, p Process) int {
 	server := mcpserver.New(mcpserver.Config{
 		Operations: tools.Operations(), Service: parts.service, Version: Version(), Log: log,
 	})
-	err = server.ServeStdio(ctx, p.Stdin, p.Stdout, core.LocalCaller())
-	if errors.Is(err, context.Canceled) {
-		err = nil // by a signal
+	serve := func(ctx context.Context) error {
+		return server.ServeStdio(ctx, p.Stdin, p.Stdout, core.LocalCaller())
 	}
-	if err = errors.Join(err, within(stopBound, parts.close)); err != nil {
+	if err := errors.Join(parts.serveLocal(ctx, serve, c.StopGrace), within(stopBound, parts.close)); err != nil {
 		return fail(config.ProgramMCP, p, "did not end well", err)
 	}
 	return 0
+}
+
+// serveLocal serves one client until there is no more input, or, once the context has
+// ended, until what runs has ended in a grace and the client was told. At the end of the
+// input there is no grace: the client is gone.
+func (p *parts) serveLocal(ctx context.Context, serve func(context.Context) error, grace time.Duration) error {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	context.AfterFunc(ctx, func() {
+		p.service.Drain(grace)
+		ended <- within(answerBound, p.service.Close) // answers who waits
+		stop()
+	})
+	err := serve(serving)
+	if !errors.Is(err, context.Canceled) {
+		return err // a Drain that is under way ends with the service
+	}
+	return <-ended
 }

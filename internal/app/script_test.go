@@ -27,6 +27,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("ENVAPI_ADDR", "127.0.0.1:0")
 			e.Setenv("ENVAPI_DATA_DIR", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("ENVAPI_UID_RANGE", testbin.UIDRange())
+			e.Setenv("ENVAPI_STOP_GRACE_MS", "0")
 			return nil
 		},
 		Condition: func(condition string) (bool, error) {

@@ -65,16 +65,20 @@ func (h *handler) receive(w http.ResponseWriter, r *http.Request, in reading) er
 	if err != nil {
 		return err
 	}
-	body := &slowBody{from: r.Body, time: h.bodyTime, control: http.NewResponseController(w)}
+	ctx, cancel := h.Service.Stream(r.Context(), core.Caller{})
+	defer cancel()
+	body := &slowBody{ctx: ctx, from: r.Body, time: h.bodyTime, control: http.NewResponseController(w)}
+	defer context.AfterFunc(ctx, body.cut)()
 	if timed, ok := r.Body.(timedBody); ok {
 		body.from = timed.ReadCloser
 	}
 	output, err := in.op.Upload(r.Context(), h.Service, in.caller, object(members, []byte("{}")), body, r.ContentLength)
 	if body.failed != nil {
-		return core.Errorf(core.CodeInvalidArgument, "cannot read the body: it ended early, or stood still").Because(errors.Join(body.failed, err))
+		return body.failure(err)
 	}
 	if err != nil {
-		if body.begun || r.Header.Get("Expect") == "" { // else nothing of it was sent
+		// Else nothing of it was sent, or there is no time.
+		if (body.begun || r.Header.Get("Expect") == "") && ctx.Err() == nil {
 			body.discard()
 		}
 		return err

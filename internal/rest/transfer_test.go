@@ -181,6 +181,26 @@ func TestTrailersAreBoundedAndPlain(t *testing.T) {
 	}
 }
 
+// What is half sent when the service ends is refused at once: it would hold up the end,
+// and could not be put into place any more.
+func TestAnUploadThatIsHalfSentEndsWithTheService(t *testing.T) {
+	w := newWorld(t, 1<<20)
+	body, sender := io.Pipe()
+	defer sender.Close()
+	half := make(chan struct{})
+	go func() {
+		_, _ = sender.Write([]byte("half"))
+		close(half)
+		eventually(t, func() bool { left, _ := w.service.Draining(); return left.Calls == 1 })
+		_ = w.service.Close()
+	}()
+	resp := w.file("PUT", "/content", url.Values{"path": {"x"}}, body)
+	<-half
+	if text := bodyOf(t, resp); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(text, "stopping") {
+		t.Errorf("got %s: %s", resp.Status, text)
+	}
+}
+
 func TestAFeedTellsChangesAndEndsWithTheService(t *testing.T) {
 	w := newWorld(t, 1<<20, func(h *handler) { h.pingTime = 50 * time.Millisecond })
 	resp := w.file("GET", "/watch", nil, nil)
