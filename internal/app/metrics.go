@@ -8,8 +8,8 @@ import (
 	"envapi/internal/store"
 )
 
-// openMetrics opens the listener for metrics, where the deployment wants one. It is there
-// until everything else has ended.
+// openMetrics opens the listener for metrics, where the deployment wants one. It is
+// there until the service has ended what it did.
 func (s *HTTP) openMetrics(ctx context.Context, c Setup) error {
 	if c.MetricsAddr == "" {
 		return nil
