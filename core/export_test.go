@@ -96,6 +96,9 @@ func (s *Service) ArchiveIdle(ctx context.Context, env EnvironmentRecord, since 
 // Reap is a run of the reaper.
 func (s *Service) Reap() { s.reaper.reap() }
 
+// ReaperEnded is closed when the reaper has ended.
+func (s *Service) ReaperEnded() <-chan struct{} { return s.reaper.done }
+
 // ArchiveFor has each run of the reaper archive for so long.
 func (s *Service) ArchiveFor(d time.Duration) { s.reaper.period = d }
 

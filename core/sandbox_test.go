@@ -21,6 +21,8 @@ import (
 //	read        reads a line from its terminal or open input and prints it
 //	wait        runs until the test or a signal ends it
 //	stubborn    likewise, but cannot be killed other than with its box
+//	tidy        likewise, but at TERM exits with 0
+//	heedless    likewise, but heeds no TERM
 //
 // In the directory /nowhere nothing can be started.
 type fakeHost struct {
@@ -220,7 +222,7 @@ func (p *fakeProcess) play() {
 	case "read":
 		p.print(p.reads.line(p.done))
 		p.exit(0)
-	case "wait", "stubborn":
+	case "wait", "stubborn", "tidy", "heedless":
 	default:
 		p.exit(127)
 	}
@@ -272,6 +274,12 @@ func (p *fakeProcess) Terminal() sandbox.Terminal {
 
 func (p *fakeProcess) Signal(_ context.Context, name string) error {
 	p.signals.Store(name, true)
+	if name == "TERM" && p.command.Script == "tidy" {
+		p.exit(0)
+	}
+	if name == "TERM" && p.command.Script == "heedless" {
+		return nil
+	}
 	if name == "TERM" || name == "INT" || name == "HUP" {
 		p.end(sandbox.Result{Signal: name})
 	}
