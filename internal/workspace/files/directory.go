@@ -14,7 +14,8 @@ import (
 )
 
 // MakeDirectory implements core.FileWriter. With parents a link to a directory is one
-// that is there already. Where it fails, what it made is taken away again.
+// that is there already. All that are missing are made, or none, also where the service
+// is killed meanwhile.
 func (t *Tree) MakeDirectory(ctx context.Context, path string, parents bool) (info core.FileInfo, made bool, err error) {
 	err = Again(func() error {
 		info, made, err = t.makeDirectory(ctx, path, parents)
@@ -36,6 +37,13 @@ func (t *Tree) makeDirectory(ctx context.Context, path string, parents bool) (in
 		info, err = t.alreadyDirectory(path, parents, at)
 		return info, false, err
 	}
+	if len(at.Missing) > 0 {
+		if err := t.makeWhole(ctx, at); err != nil {
+			return info, false, err
+		}
+		info, err = t.Stat(ctx, trim(path), false)
+		return info, true, err
+	}
 	made, err = t.makeAt(path, parents, at)
 	if err != nil {
 		return info, false, err
@@ -44,13 +52,37 @@ func (t *Tree) makeDirectory(ctx context.Context, path string, parents bool) (in
 	return info, made, err
 }
 
+// madeName is what is made in the folder of its transaction.
+const madeName = "made"
+
+// makeWhole makes a directory and those that are missing on the way to it, in one step.
+func (t *Tree) makeWhole(ctx context.Context, at *inside.Place) error {
+	unlock, err := t.Lock(ctx, at)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	x, err := t.Begin()
+	if err != nil {
+		return err
+	}
+	defer x.Discard()
+	err = t.root.As(func() error {
+		dir, err := makeDirectoryAt(x.Dir(), madeName, newDirectory)
+		if err != nil {
+			return inside.Fault(at.Path, err)
+		}
+		return dir.Close()
+	})
+	if err != nil {
+		return err
+	}
+	x.Put(madeName, at, false)
+	return x.Commit(ctx)
+}
+
 // makeAt makes a directory at a place where there was nothing.
 func (t *Tree) makeAt(path string, parents bool, at *inside.Place) (made bool, err error) {
-	grown, err := t.makeMissing(at)
-	if err != nil {
-		return false, err
-	}
-	defer grown.close()
 	err = t.root.As(func() error {
 		var dir *os.File
 		if dir, made, err = makeIn(at.Dir, at.Name); err != nil {
@@ -67,9 +99,6 @@ func (t *Tree) makeAt(path string, parents bool, at *inside.Place) (made bool, e
 	}
 	if err == nil && !at.Exists() {
 		err = changed(path)
-	}
-	if err != nil {
-		grown.undo()
 	}
 	return made, err
 }

@@ -119,3 +119,19 @@ func TestADirectoryThatCannotBeMadeLeavesNothing(t *testing.T) {
 		t.Errorf("there is %v, %v", left, err)
 	}
 }
+
+func TestMissingDirectoriesAreMadeInOneStep(t *testing.T) {
+	k, points := newKit(t), 0
+	k.store.SetPoint(func(at string) {
+		points++
+		_, first := os.Lstat(k.path + "/a")
+		if _, last := os.Lstat(k.path + "/a/b/c"); (first == nil) != (last == nil) {
+			t.Errorf("%s: the first is there: %v, and the last: %v", at, first, last)
+		}
+	})
+	_, made, err := k.tree.MakeDirectory(t.Context(), "a/b/c", true)
+	if err != nil || !made || points == 0 {
+		t.Errorf("made %v at %d points: %v", made, points, err)
+	}
+	k.wantClean()
+}
