@@ -75,7 +75,7 @@ func laborers(t *testing.T, s *service, d *diary) []func(i int) error {
 }
 
 func (p place) writesAFile(d *diary, i int) error {
-	in := p.in(object{"path": fmt.Sprintf("d%d/f%d", i%7, i), "content": fmt.Sprintf("content %d\n", i), "create_parents": true})
+	in := p.in(object{"path": fmt.Sprintf("d%d/f%d", i%7, i), "content": fmt.Sprintf("content %d\n", i), "parents": true})
 	answer, err := p.call(context.Background(), "write_file", in)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p place) writesAFile(d *diary, i int) error {
 	tag := text(answer, "etag")
 	d.note("a file", func(r rest) error {
 		ref := object{"environment_id": p.id, "path": in["path"]}
-		return errors.Join(r.gives("stat_file", ref, "etag", tag), r.gives("read_file", ref, "content", fmt.Sprintf("content %d\n", i)))
+		return errors.Join(r.gives("stat_file", ref, "etag", tag), r.gives("read_file", ref, "text", fmt.Sprintf("content %d\n", i)))
 	})
 	return nil
 }

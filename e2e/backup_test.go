@@ -197,13 +197,15 @@ func TestBackupsUnderLoad(t *testing.T) {
 	backups := make([]taken, 2*require.Rounds(t, 1))
 	for i := range backups {
 		b := taken{filepath.Join(home, fmt.Sprint("backup-", i)), d.soFar()}
+		var said buffer
 		beside := s.backup(t, filepath.Join(home, fmt.Sprint("beside-", i)))
+		beside.Stderr = &said
 		if err := beside.Start(); err != nil {
 			t.Fatal(err)
 		}
 		s.backsUp(t, b.folder)
 		if err := beside.Wait(); err != nil {
-			t.Errorf("the one at the same time: %v", err)
+			t.Errorf("the one at the same time: %v: %s", err, &said)
 		}
 		backups[i] = b
 	}

@@ -118,6 +118,11 @@ func (m *maker) empty(env core.EnvironmentRecord) error {
 // archive copies the archive of an environment, and says what it is. One that is there
 // is whole, and is never changed. It fails with fs.ErrNotExist where there is none.
 func (m *maker) archive(ctx context.Context, env core.EnvironmentRecord) (*core.Archive, error) {
+	// Asked before, since it may be restored, and have none, when it is copied.
+	now, _, err := m.records.Now(ctx, env.ID)
+	if err != nil {
+		return nil, err
+	}
 	name := workspace.ArchiveName(env.ID)
 	n, err := unix.Openat(int(m.archives.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -134,19 +139,13 @@ func (m *maker) archive(ctx context.Context, env core.EnvironmentRecord) (*core.
 	if err = errors.Join(err, to.Close()); err != nil {
 		return nil, fmt.Errorf("copy its archive: %w", err)
 	}
-	recorded := env.Archive
-	if recorded == nil || recorded.Bytes != size { // it was archived since the beginning
-		now, _, err := m.records.Now(ctx, env.ID)
-		if err != nil {
-			return nil, err
+	for _, recorded := range []*core.Archive{env.Archive, now.Archive} {
+		if recorded != nil && recorded.Bytes == size {
+			m.result.Bytes += size
+			return recorded, nil
 		}
-		recorded = now.Archive
 	}
-	if recorded == nil || recorded.Bytes != size {
-		return nil, errUnlike
-	}
-	m.result.Bytes += size
-	return recorded, nil
+	return nil, errUnlike
 }
 
 // copyFile copies a file, sharing its blocks where the file system can.

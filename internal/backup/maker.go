@@ -19,10 +19,11 @@ import (
 )
 
 const (
-	// tries is how often an environment is copied that changes its state meanwhile, or
-	// that cannot be read; between two of them is a pause, which grows.
-	tries    = 5
-	tryPause = 100 * time.Millisecond
+	// tries is how often an environment is copied that changes its state meanwhile, and
+	// fewTries one that cannot be read for the while, of which each may take long. The
+	// pause between two of them grows.
+	tries, fewTries = 20, 3
+	tryPause        = 20 * time.Millisecond
 )
 
 var (
@@ -185,7 +186,7 @@ func (m *maker) settle(ctx context.Context, env core.EnvironmentRecord, archive 
 // files copies the folder of an environment, or its archive, of which it then says what
 // it is.
 func (m *maker) files(ctx context.Context, env core.EnvironmentRecord) (archive *core.Archive, err error) {
-	for try := range tries {
+	for try, failures := 0, 0; try < tries && failures < fewTries; try++ {
 		if try > 0 {
 			select {
 			case <-ctx.Done():
@@ -204,6 +205,9 @@ func (m *maker) files(ctx context.Context, env core.EnvironmentRecord) (archive 
 		}
 		if ctx.Err() != nil || !mayPass(err) || m.deleted(ctx, env.ID) {
 			return archive, err
+		}
+		if !errors.Is(err, errPassing) {
+			failures++
 		}
 	}
 	return nil, err

@@ -160,3 +160,12 @@ func (c *copier) file(from, to string) (size int64, err error) {
 	}
 	return size, errors.Join(err, c.ctx.Err(), out.Close())
 }
+
+// Size gives what all logs in a folder of them take on disk, in bytes.
+func Size(dir string) (int64, error) {
+	size, err := onDisk(dir)
+	if err != nil {
+		return 0, fmt.Errorf("cannot count the output logs: %w", err)
+	}
+	return size, nil
+}
