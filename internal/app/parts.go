@@ -58,6 +58,9 @@ func (p *parts) openService(ctx context.Context, c Setup) error {
 	}
 	p.store = database
 	p.closeLater(database.Close)
+	if from, to := database.Upgraded(); from != 0 && from != to {
+		c.Log.Info("upgraded the records to the schema of this envapi", "from", from, "to", to)
+	}
 	if err := p.lockUIDs(ctx, database, c.UIDs()); err != nil {
 		return err
 	}

@@ -119,7 +119,9 @@ func TestAnExaminationFindsWhatIsWrong(t *testing.T) {
 	})
 	t.Run("older", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "envapi.db")
-		schema3(t, path)
+		if err := kept(t, 3, path).Close(); err != nil {
+			t.Fatal(err)
+		}
 		x := examined(t, path)
 		if x.Schema != 3 || x.Knows < 4 || x.Store == nil {
 			t.Fatalf("found %+v", x)

@@ -55,6 +55,9 @@ func (s *Store) open(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := refuseNewer(ctx, path); err != nil {
+		return err
+	}
 	if s.reserve, err = openReserve(path + "-reserve"); err != nil {
 		return err
 	}
@@ -96,7 +99,7 @@ func (s *Store) openWriter(ctx context.Context, path string, durable bool) (*wri
 		return nil, err
 	}
 	if durable {
-		if err := migrate(ctx, pool); err != nil {
+		if err := s.upgrade(ctx, pool); err != nil {
 			return nil, err
 		}
 	}

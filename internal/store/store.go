@@ -36,6 +36,8 @@ type Store struct {
 	recall  recall
 	reserve *reserve
 
+	upgraded [2]int64 // the schema before and after it was opened
+
 	dirty      chan struct{} // holds a token while commits of quick may not be on disk
 	flushError atomic.Pointer[error]
 	stopped    chan struct{} // closed when the flusher has ended

@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(commitAndPrintEnv); path != "" {
 		commitAndPrint(path)
 	}
+	if order := os.Getenv(upgradeAndDieEnv); order != "" {
+		upgradeAndDie(order)
+	}
 	goleak.VerifyTestMain(m)
 }
 
