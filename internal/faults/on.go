@@ -28,10 +28,18 @@ func At(step, of string) error { return reach(step, of, false) }
 // not traced and kills nothing, since nobody could tell when it comes.
 func Tick(step, of string) error { return reach(step, of, true) }
 
+// reach does its work on another thread: the one of the step may have the rights of an
+// environment's user for the moment, and the file is not that user's.
 func reach(step, of string, tick bool) error {
 	if path == "" {
 		return nil
 	}
+	done := make(chan error)
+	go func() { done <- heed(step, of, tick) }()
+	return <-done
+}
+
+func heed(step, of string, tick bool) error {
 	mu.Lock()
 	defer mu.Unlock()
 	line := read()
