@@ -53,6 +53,23 @@ func TestDefaultsHoldWhereNothingIsSet(t *testing.T) {
 	}
 }
 
+func TestTheLocalProgramHasNoGraceUnlessItIsSet(t *testing.T) {
+	for _, c := range []struct {
+		program Program
+		set     string
+		want    time.Duration
+	}{
+		{ProgramHTTP, "", 8 * time.Second}, {ProgramHTTP, "0", 0}, {ProgramMCP, "", 0}, {ProgramMCP, "5000", 5 * time.Second},
+	} {
+		s := source(t, "ENVAPI_STOP_GRACE_MS="+c.set)
+		s.Program = c.program
+		got, err := Load(s)
+		if err != nil || got.StopGrace != c.want {
+			t.Errorf("%s with %q: %v, %v", c.program, c.set, got.StopGrace, err)
+		}
+	}
+}
+
 func TestTheTwoProgramsHaveNoHostUIDInCommon(t *testing.T) {
 	s := source(t)
 	s.Root = true
