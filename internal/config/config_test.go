@@ -116,7 +116,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		"ENVAPI_ENVIRONMENT_IDLE_MS=5000", "ENVAPI_MIN_ENVIRONMENT_IDLE_MS=4000", "ENVAPI_MAX_ENVIRONMENT_IDLE_MS=6000",
 		"ENVAPI_BOX_IDLE_MS=7000", "ENVAPI_COMMAND_RETENTION_MS=80000", "ENVAPI_IDEMPOTENCY_RETENTION_MS=70000", "ENVAPI_REAPER_INTERVAL_MS=100",
 		"ENVAPI_SETTINGS_URL=https://settings.test", "ENVAPI_SETTINGS_TOKEN_FILE="+tokenFile,
-		"ENVAPI_METRICS_ADDR=127.0.0.1:2",
+		"ENVAPI_METRICS_ADDR=127.0.0.1:2", "ENVAPI_STOP_GRACE_MS=11",
 		"ENVAPI_LOG_LEVEL=debug", "ENVAPI_LOG_FORMAT=json")
 	s.Root = true
 	got, err := Load(s)
@@ -136,8 +136,8 @@ func TestEverySettingIsRead(t *testing.T) {
 		EnvironmentIdle: 5 * time.Second, MinEnvironmentIdle: 4 * time.Second, MaxEnvironmentIdle: 6 * time.Second,
 		BoxIdle: 7 * time.Second, CommandRetention: 80 * time.Second, IdempotencyRetention: 70 * time.Second, ReaperInterval: 100 * time.Millisecond,
 		SettingsURL: "https://settings.test", SettingsTokenFile: tokenFile,
-		MetricsAddr: "127.0.0.1:2",
-		LogLevel:    Level(slog.LevelDebug), LogFormat: "json",
+		MetricsAddr: "127.0.0.1:2", StopGrace: 11 * time.Millisecond,
+		LogLevel: Level(slog.LevelDebug), LogFormat: "json",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
