@@ -87,17 +87,17 @@ func (p *pair) put(ctx context.Context, c *copying, o core.CopyOptions) (info co
 		return info, err
 	}
 	c.txn.Put(copyName, p.to, p.to.Exists())
+	if c.narrows() {
+		c.txn.last = c.narrow
+	}
 	if err := c.txn.Commit(ctx); err != nil {
 		return info, err
 	}
-	return p.copied(c)
+	return p.copied()
 }
 
 // copied says what was put there, which a program inside may have moved since.
-func (p *pair) copied(c *copying) (info core.FileInfo, err error) {
-	if err := join(p.tree.store.reached("shown"), p.tree.root.As(c.narrow)); err != nil {
-		return info, failed("set the mode of a directory", err)
-	}
+func (p *pair) copied() (info core.FileInfo, err error) {
 	if len(p.to.Missing) > 0 {
 		if err := p.aim(core.CopyOptions{}); err != nil {
 			return info, err

@@ -51,12 +51,11 @@ func finish(f *os.File, keep []attribute, mode uint32, st *unix.Stat_t) error {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, held(f), []unix.Timespec{st.Atim, st.Mtim}, 0)
 }
 
-// narrow takes from a directory that was put in its place the rights that it needed
-// for that alone. A crash before it leaves them.
+// narrows says whether a directory got rights that it is not to have, to be moved.
+func (c *copying) narrows() bool { return c.directory && c.top != nil && c.mode&0o700 != 0o700 }
+
+// narrow takes them from it again, once it was put in its place.
 func (c *copying) narrow() error {
-	if !c.directory || c.top == nil || c.mode&0o700 == 0o700 {
-		return nil
-	}
 	if err := c.top.Chmod(fs.FileMode(c.mode)); err != nil {
 		return err
 	}

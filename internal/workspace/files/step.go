@@ -177,6 +177,9 @@ func (s *step) giveBack(dir *os.File) error {
 // withdraw takes what was put away again.
 func (s *step) withdraw(dir *os.File) error {
 	err := renameNew(s.at.Dir, s.target, dir, s.name)
+	if errors.Is(err, unix.EACCES) && s.widen() == nil {
+		err = renameNew(s.at.Dir, s.target, dir, s.name)
+	}
 	if err != nil {
 		return s.left(err)
 	}
@@ -184,6 +187,20 @@ func (s *step) withdraw(dir *os.File) error {
 		return err
 	}
 	return s.left(renameNew(dir, s.name, s.at.Dir, s.target)) // it is somebody else's since
+}
+
+// widen gives a directory that was put the right to be moved: it is freed then.
+func (s *step) widen() error {
+	f, err := openAt(s.at.Dir, s.target, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := statOf(f)
+	if err != nil || st.Ino != s.put.Ino {
+		return errors.Join(err, unix.EACCES)
+	}
+	return unix.Chmod(held(f), st.Mode&0o7777|0o700)
 }
 
 // left tells the log of what cannot be undone because of programs inside.

@@ -31,6 +31,9 @@ type Txn struct {
 	serial int
 	// loose says that what is put may not be durable yet.
 	loose bool
+	// last is what is done to what was put, where it must be, for the change to be made.
+	// It runs as the environment's user.
+	last func() error
 	// stuck says that steps could be neither made nor taken back.
 	stuck bool
 }
@@ -138,7 +141,8 @@ func (x *Txn) commit(ctx context.Context) error {
 	if err := x.tree.store.reached("prepared"); err != nil {
 		return failed("make a change", err)
 	}
-	if len(x.steps) > 1 {
+	journaled := len(x.steps) > 1 || x.last != nil
+	if journaled {
 		if err := x.writeJournal(); err != nil {
 			return failed("keep a journal of a change", err)
 		}
@@ -150,8 +154,11 @@ func (x *Txn) commit(ctx context.Context) error {
 		return err
 	}
 	err := x.sync()
-	if err == nil && len(x.steps) > 1 {
+	if err == nil && journaled {
 		err = x.tree.store.reached("synced")
+		if err == nil && x.last != nil {
+			err = join(failed("finish a change", x.tree.root.As(x.last)), x.tree.store.reached("finished"))
+		}
 		if err == nil {
 			err = x.endJournal()
 		}
