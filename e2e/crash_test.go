@@ -103,7 +103,21 @@ func (x *crashes) each(do func(*witness) error) error {
 // crash kills the service at a random moment of its work.
 func (x *crashes) crash(t *testing.T) {
 	t.Helper()
-	var stop, killed atomic.Bool
+	var killed atomic.Bool
+	end := x.load(&killed)
+	time.Sleep(time.Duration(x.rng.Int64N(int64(time.Second)))) // anywhere in it
+	killed.Store(true)
+	x.service.kill()
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	noProcess(t, x.mark)
+}
+
+// load has the witnesses work until the end that it gives is called. Each call is
+// answered, unless the service was killed.
+func (x *crashes) load(killed *atomic.Bool) (end func() error) {
+	var stop atomic.Bool
 	failed := make(chan error, 1)
 	go func() {
 		failed <- x.each(func(w *witness) error {
@@ -114,14 +128,40 @@ func (x *crashes) crash(t *testing.T) {
 			return err
 		})
 	}()
-	time.Sleep(time.Duration(x.rng.Int64N(int64(time.Second)))) // anywhere in it
-	killed.Store(true)
-	x.service.kill()
-	stop.Store(true)
-	if err := <-failed; err != nil {
-		t.Fatal(err)
+	return func() error {
+		stop.Store(true)
+		return <-failed
 	}
-	noProcess(t, x.mark)
+}
+
+// work has the witnesses work until all have made so many calls more.
+func (x *crashes) work(t *testing.T, calls int) {
+	t.Helper()
+	err := x.each(func(w *witness) error {
+		for range calls {
+			if err := w.take(w.next()); err != nil {
+				return err
+			}
+			if w.doubt != nil {
+				return fmt.Errorf("the service answered with %w: %s", w.why, w.doubt)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, x.service.output)
+	}
+}
+
+// allow has refusals with these codes be no failure; done says whether such a call may
+// have been done all the same.
+func (x *crashes) allow(done bool, codes ...string) {
+	for _, w := range x.witnesses {
+		w.allowed = nil
+		if len(codes) > 0 {
+			w.allowed = func(code string) (bool, bool) { return slices.Contains(codes, code), done }
+		}
+	}
 }
 
 // begin starts the service again, which may be killed at that before.

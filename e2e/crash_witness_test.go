@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -42,6 +43,8 @@ type witness struct {
 	// allowed says which refusals are no failure, and whether such a call may have
 	// been done all the same.
 	allowed func(code string) (allowed, done bool)
+	// files says to run nothing: where the disk is full a command itself may fail.
+	files bool
 }
 
 // act is one call, and what is to be noted of it.
@@ -87,7 +90,9 @@ func (w *witness) take(s *act) error {
 		err = w.note(s, answer)
 	case errors.As(err, &p):
 		w.refusals[p.Code]++
-		err = w.refused(ctx, s, p)
+		if err = w.refused(ctx, s, p); brokenOff(err) {
+			w.doubt, w.why, err = s, err, nil
+		}
 	default:
 		w.doubt, w.why = s, err
 		return nil
@@ -96,6 +101,13 @@ func (w *witness) take(s *act) error {
 		return fmt.Errorf("%s: %w", s, err)
 	}
 	return nil
+}
+
+// brokenOff says whether a connection ended before its answer.
+func brokenOff(err error) bool {
+	var asked *url.Error
+	var read *net.OpError
+	return errors.As(err, &asked) || errors.As(err, &read) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func (w *witness) send(ctx context.Context, s *act) (object, error) {
