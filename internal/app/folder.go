@@ -24,9 +24,17 @@ func prepareFolder(dir string) error {
 	if err == nil {
 		return os.Chmod(dir, mode) // whatever the umask says
 	}
-	info, statErr := os.Stat(dir)
-	if statErr != nil {
+	if _, statErr := os.Stat(dir); statErr != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	return fitFolder(dir)
+}
+
+// fitFolder says why a folder that is there is not fit, or nil.
+func fitFolder(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("cannot use the data folder: %w", err)
 	}
 	owner, known := info.Sys().(*syscall.Stat_t)
 	switch mode := info.Mode(); {

@@ -25,6 +25,7 @@ const usageHTTP = `envapi-http serves envapi over HTTP: REST below /v1, MCP at /
   envapi-http --dev      without keyring, for this machine alone
   envapi-http doctor     what can contain commands on this host, and what cannot
   envapi-http backup     copy the data folder, also while the service serves
+  envapi-http check      what a start would mend in the data folder, and what is damaged
   envapi-http --version
   envapi-http --help
 
@@ -57,6 +58,8 @@ func RunHTTP(ctx context.Context, p Process) int {
 			return runDoctor(ctx, p)
 		case "backup":
 			return runBackup(ctx, p)
+		case "check":
+			return runCheck(ctx, p)
 		case attackerName: // this program inside a box of the doctor's
 			return attack.Main(p.Args[1:], p.Stdout)
 		}

@@ -183,6 +183,7 @@ var layers = []struct {
 	{"internal/outputlog", []string{"./core"}, "implements an interface of core"},
 	{"internal/workspace", []string{"./core", "./sandbox/fsuser", "./sandbox/forks", "./internal/workspace"}, "implements interfaces of core; it touches files as the user that the sandbox gave them to, and knows who may still have them open"},
 	{"internal/backup", []string{"./core", "./internal/store", "./internal/outputlog", "./internal/workspace"}, "copies what those keep"},
+	{"internal/check", []string{"./core", "./internal/store", "./internal/outputlog", "./internal/workspace"}, "looks at what those keep"},
 	{"internal/keyring", []string{"./core", "./internal/loopback"}, "makes callers of tokens"},
 	{"internal/devkeyring", []string{"./core"}, "makes tokens that name scopes of core"},
 	{"internal/settings", []string{"./core"}, "implements an interface of core"},

@@ -41,7 +41,7 @@ func badTokenFile(path string, s Source) string {
 	if !filepath.IsAbs(path) {
 		return "not an absolute path"
 	}
-	if s.Program == ProgramDoctor || s.Program == ProgramBackup { // who may be another user than the service's
+	if s.Program == ProgramDoctor || s.Program == ProgramBackup || s.Program == ProgramCheck { // who may be another user than the service's
 		return ""
 	}
 	f, err := os.Open(path)

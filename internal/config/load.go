@@ -20,12 +20,13 @@ const prefix = "ENVAPI_"
 type Program string
 
 // The programs. The last ones have the settings of envapi-http, of which the doctor
-// needs neither keyring nor a data folder, and a backup no keyring.
+// needs neither keyring nor a data folder, and a backup and a check no keyring.
 const (
 	ProgramHTTP   Program = "envapi-http"
 	ProgramMCP    Program = "envapi-mcp"
 	ProgramDoctor Program = "envapi-http doctor"
 	ProgramBackup Program = "envapi-http backup"
+	ProgramCheck  Program = "envapi-http check"
 )
 
 // Source is where settings come from and for whom.

@@ -67,6 +67,30 @@ func Acquire(dir string, h Holder) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the lock of the data folder: %w", err)
 	}
+	return take(f, dir, h, true)
+}
+
+// AcquireExisting is Acquire for who only looks at a data folder: where there is no lock
+// it makes none, and gives nil, since nobody ever served from that folder; where the
+// folder is read-only it does not write down who has it.
+func AcquireExisting(dir string, h Holder) (*Lock, error) {
+	path := filepath.Join(dir, fileName)
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	describe := err == nil
+	if errors.Is(err, unix.EROFS) {
+		f, err = os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the lock of the data folder: %w", err)
+	}
+	return take(f, dir, h, describe)
+}
+
+// take takes the lock of an open file.
+func take(f *os.File, dir string, h Holder, describe bool) (*Lock, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		defer func() { _ = f.Close() }()
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -75,11 +99,20 @@ func Acquire(dir string, h Holder) (*Lock, error) {
 		return nil, fmt.Errorf("cannot lock the data folder: %w", err)
 	}
 	l := &Lock{file: f}
+	if !describe {
+		return l, nil
+	}
 	if err := l.Describe(h); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// Exists says whether there is a lock in a folder.
+func Exists(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, fileName))
+	return err == nil
 }
 
 // Describe writes down who holds the lock, in the place of what stood there.
