@@ -31,11 +31,10 @@ func hit(held proctree.Held, request *protocol.Strike) (reached int, err error) 
 	switch {
 	case kills && request.Tree:
 		reached, below, err := held.KillTree(killPatience)
-		defer closeAll(below)
 		if err != nil {
 			return 0, err
 		}
-		return reached, awaitEnds(append(below, held)...)
+		return reached, awaitEnds(held, below)
 	case request.Tree:
 		return held.SignalTree(request.Signal)
 	}
@@ -44,22 +43,19 @@ func hit(held proctree.Held, request *protocol.Strike) (reached int, err error) 
 		return 0, err
 	}
 	if kills {
-		err = awaitEnds(held)
+		err = awaitEnds(held, nil)
 	}
 	return 1, err
 }
 
-func closeAll(processes []proctree.Held) {
-	for _, h := range processes {
-		_ = unix.Close(h.Handle)
-	}
-}
-
-// awaitEnds waits until processes that were killed have ended.
-func awaitEnds(killed ...proctree.Held) error {
+// awaitEnds waits until a process that was killed has ended, and what was below it.
+func awaitEnds(held proctree.Held, below []proctree.Born) error {
 	for deadline := time.Now().Add(killPatience); ; pause() {
-		killed = slices.DeleteFunc(killed, proctree.Held.Ended)
-		if len(killed) == 0 {
+		below = slices.DeleteFunc(below, func(b proctree.Born) bool {
+			ended, err := b.Ended()
+			return ended && err == nil
+		})
+		if len(below) == 0 && held.Ended() {
 			return nil
 		}
 		if time.Now().After(deadline) {

@@ -1,6 +1,7 @@
 package proctree
 
 import (
+	"errors"
 	"maps"
 	"time"
 
@@ -40,7 +41,11 @@ func Births(top, leader int) (map[int]uint64, error) {
 	}
 	births := map[int]uint64{}
 	for _, pid := range pids {
-		if s, err := StatOf(pid); err == nil && !s.Ended() && pid != leader {
+		s, err := StatOf(pid)
+		if err != nil && !gone(err) {
+			return nil, err // else it would be taken for a fresh one later
+		}
+		if err == nil && !s.Ended() && pid != leader {
 			births[pid] = s.Birth
 		}
 	}
@@ -48,67 +53,67 @@ func Births(top, leader int) (map[int]uint64, error) {
 }
 
 // isOld says whether a process was there at the earlier time.
-func (f Fresh) isOld(pid int) bool {
+func (f Fresh) isOld(pid int) (bool, error) {
+	if pid == f.Leader {
+		return false, nil
+	}
 	s, err := StatOf(pid)
-	if err != nil || pid == f.Leader {
-		return false
+	if err != nil {
+		if gone(err) {
+			err = nil
+		}
+		return false, err
 	}
 	birth, known := f.Old[pid]
-	return known && s.Birth == birth || s.Birth < f.Since
+	return known && s.Birth == birth || s.Birth < f.Since, nil
 }
 
 // Signal sends a signal to each of them, once, and says how many there were.
 func (f Fresh) Signal(sig unix.Signal) (int, error) {
 	t := tree{top: f.Top, without: f.isOld}
-	defer t.close()
 	fresh, err := t.grow()
 	if err != nil {
 		return 0, err
 	}
 	f.spare(fresh)
-	t.send(fresh, sig)
-	return len(fresh), nil
+	return t.send(fresh, sig)
 }
 
 // Kill kills them, as the other Kill does, and says how many there were.
 func (f Fresh) Kill() (int, error) {
 	t := tree{top: f.Top, without: f.isOld}
-	defer t.close()
 	for {
 		fresh, err := t.grow()
-		if err != nil {
-			return 0, err
-		}
 		f.spare(fresh)
-		if len(fresh) > 0 {
-			t.send(fresh, unix.SIGSTOP)
-			continue
+		if err == nil && len(fresh) > 0 {
+			var stopped int
+			if stopped, err = t.send(fresh, unix.SIGSTOP); err == nil && stopped > 0 {
+				continue
+			}
 		}
-		all := maps.Clone(t.handles)
+		all := maps.Clone(t.births)
 		f.spare(all)
-		t.send(all, unix.SIGKILL)
-		return len(all), nil
+		killed, failure := t.send(all, unix.SIGKILL)
+		return killed, errors.Join(err, failure)
 	}
 }
 
-// spare takes out those that are not meant: the leader, and what has ended.
-func (f Fresh) spare(handles map[int]int) {
-	for pid := range handles {
-		if s, err := StatOf(pid); pid == f.Leader || err != nil || s.Ended() {
-			delete(handles, pid)
-		}
-	}
-}
+// spare takes out the leader, which is not meant. What has ended is not reached.
+func (f Fresh) spare(births map[int]uint64) { delete(births, f.Leader) }
 
 // SignalChild sends a signal to a process, if it is a child of parent.
 func SignalChild(parent, pid int, sig unix.Signal) error {
-	handle, err := unix.PidfdOpen(pid, 0)
+	handle, err := openProcess(pid, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(handle)
 	// It is looked at after it was opened, so that the pid was no other's.
-	if s, err := StatOf(pid); err != nil || s.Parent != parent || s.Ended() {
+	s, err := StatOf(pid)
+	if err != nil && !gone(err) {
+		return err
+	}
+	if err != nil || s.Parent != parent || s.Ended() {
 		return unix.ESRCH
 	}
 	return unix.PidfdSendSignal(handle, sig, nil, 0)

@@ -39,7 +39,6 @@ func (h Held) Signal(sig unix.Signal) (reached bool, err error) {
 // many it reached.
 func (h Held) SignalTree(sig unix.Signal) (reached int, err error) {
 	t := tree{top: h.PID}
-	defer t.close()
 	if _, err := h.grow(&t); err != nil {
 		return 0, err
 	}
@@ -47,60 +46,53 @@ func (h Held) SignalTree(sig unix.Signal) (reached int, err error) {
 }
 
 // KillTree kills it and all below it, and says how many that were, and what was below
-// it, to be closed by the caller. It first stops them, until no look finds a new one,
-// so that nobody outruns it.
+// it. It first stops them, until no look finds a new one, so that nobody outruns it.
+// Where one cannot be looked at or signalled, those that were found are killed, and it
+// fails.
 //
 // Not protected: what has left its parent, by a double fork, is not below any more.
-func (h Held) KillTree(patience time.Duration) (reached int, below []Held, err error) {
+func (h Held) KillTree(patience time.Duration) (reached int, below []Born, err error) {
 	t := tree{top: h.PID}
 	_, err = h.Signal(unix.SIGSTOP)
 	for deadline := time.Now().Add(patience); err == nil; {
-		var fresh map[int]int
+		var fresh map[int]uint64
 		fresh, err = h.grow(&t)
 		if err != nil || len(fresh) == 0 {
 			break
 		}
-		t.send(fresh, unix.SIGSTOP)
+		_, err = t.send(fresh, unix.SIGSTOP)
 		if time.Now().After(deadline) {
 			err = unix.ETIMEDOUT
 		}
 	}
 	reached, failure := h.signalAll(&t, unix.SIGKILL)
-	for pid, handle := range t.handles {
-		below = append(below, Held{pid, handle})
+	for pid, birth := range t.births {
+		below = append(below, Born{pid, birth})
 	}
 	return reached, below, errors.Join(err, failure)
 }
 
 // grow lets the tree below it grow. What is found after it was waited for is another's.
-func (h Held) grow(t *tree) (fresh map[int]int, err error) {
+func (h Held) grow(t *tree) (fresh map[int]uint64, err error) {
 	fresh, err = t.grow()
 	if err != nil || !h.Reaped() {
 		return fresh, err
 	}
-	for pid, handle := range fresh {
-		_ = unix.Close(handle)
-		delete(t.handles, pid)
+	for pid := range fresh {
+		delete(t.births, pid)
 	}
 	return nil, nil
 }
 
 // signalAll signals it and then what was found below it.
 func (h Held) signalAll(t *tree, sig unix.Signal) (reached int, err error) {
-	count := func(held Held) error {
-		ok, err := held.Signal(sig)
-		if ok {
-			reached++
-		}
-		return err
-	}
-	if err := count(h); err != nil {
+	itself, err := h.Signal(sig)
+	if err != nil {
 		return 0, err
 	}
-	for _, pid := range t.order {
-		if handle, ok := t.handles[pid]; ok {
-			err = errors.Join(err, count(Held{pid, handle}))
-		}
+	reached, err = t.send(t.births, sig)
+	if itself {
+		reached++
 	}
 	return reached, err
 }

@@ -77,14 +77,10 @@ func TestATreeIsKilledWithItsTop(t *testing.T) {
 	if err != nil || n != 10 || len(all) != 9 {
 		t.Errorf("got %d, %d, %v", n, len(all), err)
 	}
-	for _, h := range append(all, held) {
-		for deadline := time.Now().Add(30 * time.Second); !h.Ended(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%d lives", h.PID)
-			}
+	wantEnded(t, all...)
+	for deadline := time.Now().Add(30 * time.Second); !held.Ended(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("its top lives")
 		}
-	}
-	for _, h := range all {
-		_ = unix.Close(h.Handle)
 	}
 }

@@ -10,18 +10,24 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
+// What opens a descriptor, so that a test can have none left.
+var (
+	readFile    = os.ReadFile
+	readDir     = os.ReadDir
+	openProcess = unix.PidfdOpen
+)
+
 // Children gives the pids of the children of all threads of pid; none where
 // pid is gone.
 func Children(pid int) ([]int, error) {
 	tasks := fmt.Sprintf("/proc/%d/task", pid)
-	threads, err := os.ReadDir(tasks)
+	threads, err := readDir(tasks)
 	if gone(err) {
 		return nil, nil
 	}
@@ -30,7 +36,7 @@ func Children(pid int) ([]int, error) {
 	}
 	var pids []int
 	for _, thread := range threads {
-		content, err := os.ReadFile(tasks + "/" + thread.Name() + "/children")
+		content, err := readFile(tasks + "/" + thread.Name() + "/children")
 		if err != nil && !gone(err) {
 			return nil, fmt.Errorf("cannot read the children of process %d: %w", pid, err)
 		}
@@ -61,7 +67,7 @@ func Parents(pid int) (map[int]int, error) {
 
 // below gives the pids of all processes below pid, without those that without
 // says, and what is below them; each after its parent, and with that.
-func below(pid int, without func(pid int) bool) (found []int, parents map[int]int, err error) {
+func below(pid int, without func(pid int) (bool, error)) (found []int, parents map[int]int, err error) {
 	parents = map[int]int{}
 	for next := []int{pid}; len(next) > 0; next = next[1:] {
 		children, err := Children(next[0])
@@ -69,103 +75,50 @@ func below(pid int, without func(pid int) bool) (found []int, parents map[int]in
 			return nil, nil, err
 		}
 		for _, child := range children {
-			if _, seen := parents[child]; !seen && child != pid && (without == nil || !without(child)) {
-				parents[child] = next[0]
-				found = append(found, child)
-				next = append(next, child)
+			if _, seen := parents[child]; seen || child == pid {
+				continue
 			}
+			if without != nil {
+				if out, err := without(child); err != nil {
+					return nil, nil, err
+				} else if out {
+					continue
+				}
+			}
+			parents[child] = next[0]
+			found = append(found, child)
+			next = append(next, child)
 		}
 	}
 	return found, parents, nil
 }
 
-// Signal sends sig once to every process below pid.
+// Signal sends sig once to every process below pid. Where one cannot be looked at or
+// signalled, the others are, and it fails.
 func Signal(pid int, sig unix.Signal) error {
 	t := tree{top: pid}
-	defer t.close()
 	fresh, err := t.grow()
 	if err != nil {
 		return err
 	}
-	t.send(fresh, sig)
-	return nil
+	_, err = t.send(fresh, sig)
+	return err
 }
 
 // Kill sends SIGKILL to every process below pid. It first stops them all,
-// until a pass finds no new one, so that a runaway forker cannot outrun it.
+// until a pass finds no new one, so that a runaway forker cannot outrun it. Where one
+// cannot be looked at or signalled, those that were found are killed, and it fails.
 func Kill(pid int) error {
 	t := tree{top: pid}
-	defer t.close()
 	for {
 		fresh, err := t.grow()
-		if err != nil {
-			return err
+		if err == nil && len(fresh) > 0 {
+			_, err = t.send(fresh, unix.SIGSTOP)
+			if err == nil {
+				continue
+			}
 		}
-		if len(fresh) == 0 {
-			t.send(t.handles, unix.SIGKILL)
-			return nil
-		}
-		t.send(fresh, unix.SIGSTOP)
+		_, failure := t.send(t.births, unix.SIGKILL)
+		return errors.Join(err, failure)
 	}
-}
-
-// tree holds every process that was seen below top by a descriptor, so that a
-// reused pid is never hit.
-type tree struct {
-	top     int
-	without func(pid int) bool // what is not in the tree, with what is below it; nil: nothing
-	handles map[int]int        // pidfds, by pid
-	order   []int              // those pids, each after its parent's
-}
-
-// grow finds the processes that are new in the tree and opens them.
-func (t *tree) grow() (fresh map[int]int, err error) {
-	if t.handles == nil {
-		t.handles = map[int]int{}
-	}
-	pids, _, err := below(t.top, t.without)
-	if err != nil {
-		return nil, err
-	}
-	fresh = map[int]int{}
-	for _, pid := range pids {
-		if _, known := t.handles[pid]; known {
-			continue
-		}
-		handle, err := unix.PidfdOpen(pid, 0)
-		if err != nil {
-			continue // it has ended
-		}
-		// Between the two the pid may have come to be another's: what is opened
-		// belongs here if its parent does.
-		if parent, err := parentOf(pid); err != nil || parent != t.top && !slices.Contains(pids, parent) {
-			_ = unix.Close(handle)
-			continue
-		}
-		t.handles[pid], fresh[pid] = handle, handle
-		t.order = append(t.order, pid)
-	}
-	return fresh, nil
-}
-
-func (t *tree) close() {
-	for _, handle := range t.handles {
-		_ = unix.Close(handle)
-	}
-}
-
-// send signals some of the processes, each after its parent: a shell that saw its
-// child stop before it is stopped itself would go on as if that were a result.
-func (t *tree) send(some map[int]int, sig unix.Signal) {
-	for _, pid := range t.order {
-		if handle, ok := some[pid]; ok {
-			_ = unix.PidfdSendSignal(handle, sig, nil, 0) // it may have ended
-		}
-	}
-}
-
-// parentOf reads the parent's pid.
-func parentOf(pid int) (int, error) {
-	s, err := StatOf(pid)
-	return s.Parent, err
 }

@@ -3,7 +3,6 @@ package proctree
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strconv"
 )
 
@@ -38,7 +37,7 @@ const (
 
 // StatOf reads the stat of a process.
 func StatOf(pid int) (Stat, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	content, err := readFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return Stat{}, err
 	}
