@@ -7,7 +7,7 @@ STAMP        := -s -w -X envapi/internal/app.version=$(VERSION)
 INIT         := sandbox/initbin/envapi-init
 
 .DEFAULT_GOAL := help
-.PHONY: help install build run test check generate bench smoke clean
+.PHONY: help install build run test check generate bench smoke crash clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ bench: build ## measure against bwrap and a bare fork, in ratios of one run
 
 smoke: ## drive every operation of a running server (SMOKE="-url … -token-file …")
 	go run ./scripts/smoke $(SMOKE)
+
+crash: build ## kill a service 300 times under load and look for what is lost (ENVAPI_CRASH_ROUNDS=…)
+	ENVAPI_CRASH_ROUNDS=$${ENVAPI_CRASH_ROUNDS:-300} go test -race -count=1 -timeout 3h -v -run 'TestNothingAnsweredIsLost' ./e2e
 
 clean: ## remove what was built
 	rm -rf bin $(INIT) e2e/node/node_modules
