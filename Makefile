@@ -43,6 +43,9 @@ generate: ## write the generated documents anew
 bench: build ## measure against bwrap and a bare fork, in ratios of one run
 	go run ./bench -bin bin
 
+soak: build ## many clients and hostile ones for ten minutes, then look for leaks (SOAK="-minutes 60 -clients 48", or "-environments 1000")
+	go run ./soak -bin bin $(SOAK)
+
 smoke: ## drive every operation of a running server (SMOKE="-url … -token-file …")
 	go run ./scripts/smoke $(SMOKE)
 
