@@ -105,7 +105,7 @@ func readResponse(resp *http.Response, known basis) (answer, error) {
 		return answer{}, nil
 	case status >= 500, status == http.StatusUnauthorized, status == http.StatusForbidden,
 		status == http.StatusRequestTimeout, status == http.StatusTooManyRequests:
-		return answer{}, fmt.Errorf("it answered with status %d", status)
+		return answer{}, &refusal{status}
 	case status != http.StatusOK:
 		return answer{}, &unfit{fmt.Sprintf("it answered with status %d", status)}
 	}

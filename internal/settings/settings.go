@@ -61,6 +61,7 @@ type outage struct {
 	since time.Time // zero where it answers
 	until time.Time // when it may be tried again
 	tried bool      // somebody is trying
+	said  complaint
 }
 
 // New makes a Client. It asks nothing yet. Close ends it.
@@ -242,19 +243,21 @@ func (c *Client) missed(account string, p *person, err error) {
 		p.unfit = true
 		return
 	}
+	if c.outage.said.isNew(err, now) {
+		c.Log.Warn("settings-api does not answer: what is known holds, and where nothing is, nothing is ended for being idle but environments with an idle_ms of their own", "error", err)
+	}
 	if c.outage.since.IsZero() {
 		c.outage.since = now
-		c.Log.Warn("settings-api does not answer: what is known holds, and where nothing is, nothing is ended for being idle but environments with an idle_ms of their own", "error", err)
 	}
 	c.outage.until, c.outage.tried = now.Add(pause), false
 }
 
 // reached notes that settings-api answers.
 func (c *Client) reached(now time.Time) {
-	if !c.outage.since.IsZero() {
-		c.Log.Info("settings-api answers again", "after_ms", now.Sub(c.outage.since).Milliseconds())
+	if after, over := c.outage.said.isOver(now); over {
+		c.Log.Info("settings-api answers again", "after_ms", after.Milliseconds())
 	}
-	c.outage = outage{}
+	c.outage = outage{said: c.outage.said}
 }
 
 // keep has the store keep what is known of an account, for outages that a start

@@ -86,7 +86,39 @@ func TestAnOutageFromTheFirstMomentEndsNothing(t *testing.T) {
 	w.want(owner("bob"), times{60000, 3600000, false})
 	w.want(owner("alice"), times{60000, 3600000, false})
 	w.wantAsked(2)
+	w.wantLogged("INFO", "answers again", 0)
+	w.pass(fresh)
+	w.want(owner("bob"), times{60000, 3600000, false})
 	w.wantLogged("INFO", "answers again", 1)
+}
+
+// It may refuse every other question, as where it limits how often it is asked.
+func TestEachKindOfRefusalIsSaidOnceUntilItIsOver(t *testing.T) {
+	w := newWorld(t)
+	met := times{60000, 3600000, false}
+	for i := range 20 {
+		w.answers(fails(http.StatusTooManyRequests))
+		w.want(owner(fmt.Sprint("refused", i)), never)
+		w.pass(pause)
+		w.answers(says(both, ""))
+		w.want(owner(fmt.Sprint("met", i)), met)
+		w.pass(fresh - 2*pause)
+	}
+	w.wantLogged("WARN", "status 429", 1)
+	w.wantLogged("INFO", "answers again", 0)
+	for i := range 3 { // another kind is another thing to mend
+		w.answers(fails(http.StatusUnauthorized))
+		w.want(owner(fmt.Sprint("unknown", i)), never)
+		w.pass(pause)
+	}
+	w.wantLogged("WARN", "status 401", 1)
+	w.answers(says(both, ""))
+	w.pass(fresh)
+	w.want(owner("alice"), met)
+	w.wantLogged("INFO", "answers again", 1)
+	w.answers(fails(http.StatusTooManyRequests))
+	w.want(owner("bob"), never)
+	w.wantLogged("WARN", "status 429", 2)
 }
 
 func TestInAnOutageTheLastKnownHolds(t *testing.T) {
@@ -133,6 +165,8 @@ func TestARestartInAnOutageForgetsNothing(t *testing.T) {
 	w.pass(pause)
 	w.want(owner("alice", "work"), times{60000, 9, false})
 	w.wantAsked(1)
+	w.pass(fresh)
+	w.want(owner("alice", "work"), times{60000, 9, false})
 	w.wantLogged("INFO", "answers again", 1)
 }
 
