@@ -21,9 +21,10 @@ import (
 const (
 	// tries is how often an environment is copied that changes its state meanwhile, and
 	// fewTries one that cannot be read for the while, of which each may take long. The
-	// pause between two of them grows.
+	// pause between two of them grows, to a multiple.
 	tries, fewTries = 20, 3
 	tryPause        = 20 * time.Millisecond
+	mostPauses      = 5
 )
 
 var (
@@ -191,7 +192,7 @@ func (m *maker) files(ctx context.Context, env core.EnvironmentRecord) (archive 
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
-			case <-time.After(time.Duration(try) * tryPause):
+			case <-time.After(time.Duration(min(try, mostPauses)) * tryPause):
 			}
 		}
 		// The folder first: where there is one it is whole, also while it is packed or
