@@ -65,7 +65,7 @@ func TestWhatEndsWithinTheGraceHasItsOwnResult(t *testing.T) {
 	if left, _ := w.Draining(); left.Commands != 1 || left.Calls != 0 || time.Until(left.Until) < 50*time.Minute {
 		t.Errorf("it waits for %+v", left)
 	}
-	if isClosed(over) {
+	if w.Drained() {
 		t.Fatal("it did not wait")
 	}
 	p.print("all of it")
@@ -145,7 +145,7 @@ func TestWhileItDrainsNothingNewBegins(t *testing.T) {
 	if text := w.text(env, "x"); text.Text != "1" {
 		t.Errorf("it holds %q", text.Text)
 	}
-	if n := len(w.host.processes()); n != 2 || isClosed(over) {
+	if n := len(w.host.processes()); n != 2 || w.Drained() {
 		t.Errorf("%d processes were started", n)
 	}
 	w.signal(c.ID, "KILL")
@@ -180,7 +180,7 @@ func TestWhileItDrainsWhatBelongsToWhatRunsGoesOn(t *testing.T) {
 	attached.Close()
 	w.closeShell(other.ID, false)
 	w.wantClosed(other.ID, core.CloseByCaller)
-	if isClosed(over) {
+	if w.Drained() {
 		t.Fatal("it did not wait for the last one")
 	}
 	if c := w.signal(killed.ID, "KILL"); outcomeOf(c) != "killed signal" {
@@ -204,7 +204,7 @@ func TestWhatWaitsInLineIsNotBegun(t *testing.T) {
 	if outcomeOf(c) != "lost service_stopped" || !strings.Contains(c.Next, "never begun") {
 		t.Errorf("it is %+v", c)
 	}
-	if isClosed(over) {
+	if w.Drained() {
 		t.Error("the first one was not waited for")
 	}
 	w.process(1).exit(0)
@@ -281,7 +281,7 @@ func TestADrainWaitsForWhatIsBeingStarted(t *testing.T) {
 	answer := w.waiting(env.ID, "print came")
 	w.waitsFor(0, 1)
 	over := w.drain(time.Hour)
-	if isClosed(over) {
+	if w.Drained() {
 		t.Fatal("it did not wait")
 	}
 	close(gate)
@@ -309,6 +309,9 @@ func TestADrainWaitsForWhatIsUploaded(t *testing.T) {
 				grace = 10 * time.Millisecond
 			}
 			over := w.drain(grace)
+			if w.Drained() {
+				t.Error("it does not wait")
+			}
 			if !whole {
 				untilOver(t, over)
 				must(t, w.Close()) // which waits for no sender
@@ -335,7 +338,7 @@ func TestCloseEndsADrain(t *testing.T) {
 	w.process(0)
 	over := w.drain(time.Hour)
 	w.Drain(time.Hour) // the second one returns at once
-	if isClosed(over) {
+	if w.Drained() {
 		t.Fatal("it did not wait")
 	}
 	must(t, w.Close())

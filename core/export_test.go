@@ -96,6 +96,13 @@ func (s *Service) ArchiveIdle(ctx context.Context, env EnvironmentRecord, since 
 // Reap is a run of the reaper.
 func (s *Service) Reap() { s.reaper.reap() }
 
+// Drained says whether a service that drains has nothing to wait for.
+func (s *Service) Drained() bool {
+	s.work.mu.Lock()
+	defer s.work.mu.Unlock()
+	return isClosed(s.work.drained)
+}
+
 // ReaperEnded is closed when the reaper has ended.
 func (s *Service) ReaperEnded() <-chan struct{} { return s.reaper.done }
 
