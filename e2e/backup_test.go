@@ -238,7 +238,7 @@ func TestABackupThatIsEndedIsNone(t *testing.T) {
 	t.Parallel()
 	s := start(t, config{})
 	p := s.place(t)
-	p.sh(t, "for d in $(seq 50); do mkdir $d; for f in $(seq 100); do echo $f > $d/$f; done; done; mkdir -m 0 locked")
+	p.sh(t, "for d in $(seq 15); do mkdir $d; for f in $(seq 100); do echo $f > $d/$f; done; done; mkdir -m 0 locked")
 	home := passable(t)
 	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		to := filepath.Join(home, end.String())
