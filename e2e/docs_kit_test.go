@@ -54,7 +54,7 @@ func newOperator(t *testing.T) *operator {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte(systemctl), 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte(systemctl), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	systemd := httptest.NewServer(http.HandlerFunc(o.manage))
@@ -96,7 +96,7 @@ func (o *operator) start(ctx context.Context) error {
 	if o.process != nil {
 		return nil
 	}
-	program := exec.Command(filepath.Join(o.home, "bin", "envapi-http")) //nolint:gosec // the one under test
+	program := exec.Command(filepath.Join(o.home, "bin", "envapi-http"))
 	program.Dir, program.Env, program.Stderr = o.home, o.env, o.said
 	if err := program.Start(); err != nil {
 		return err
