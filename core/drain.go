@@ -37,7 +37,6 @@ func (s *Service) Drain(grace time.Duration) {
 	if !s.work.drain(begun.Add(grace)) {
 		return
 	}
-	s.dismissLines()
 	left := s.work.left()
 	s.Log.Info("the service stops: nothing new is begun, and what was begun has time to end",
 		"commands", left.Commands, "calls", left.Calls, "grace", grace)
@@ -65,15 +64,6 @@ func (s *Service) awaitDrained(most time.Duration) bool {
 		return true
 	case <-late.C:
 		return isClosed(s.work.drained)
-	}
-}
-
-// dismissLines ends the commands that wait in line: their turn will not come.
-func (s *Service) dismissLines() {
-	for _, r := range s.allRuns() {
-		if r.turn != nil {
-			r.shell.dismiss(r, doom{CommandLost, ReasonServiceStopped, adviceNeverBegan})
-		}
 	}
 }
 

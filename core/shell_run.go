@@ -204,7 +204,7 @@ func (s *Service) takeTurn(r *run, in RunInShellInput) {
 		if isClosed(r.shell.over) {
 			break
 		}
-		if r.counted = s.work.enter(aCommand); !r.counted {
+		if r.counted = s.work.enter(aCommand); !r.counted { // the service drains since this moment
 			r.condemn(doom{CommandLost, ReasonServiceStopped, adviceNeverBegan})
 			break
 		}
@@ -222,6 +222,8 @@ func (s *Service) takeTurn(r *run, in RunInShellInput) {
 		}
 	case <-r.turn.out: // condemned already
 	case <-r.shell.over:
+	case <-s.work.draining:
+		r.condemn(doom{CommandLost, ReasonServiceStopped, adviceNeverBegan})
 	}
 	r.neverBegan()
 }
