@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"envapi/sandbox"
@@ -50,6 +51,8 @@ type Parent struct {
 	system      system
 	hierarchies []*hierarchy // the first one is entered first
 	missing     map[Control]string
+
+	spares atomic.Int64 // slots without a command that are open
 
 	mu       sync.Mutex
 	closed   bool

@@ -32,9 +32,10 @@ func Free(g *Group) int {
 	return len(g.free)
 }
 
-// MaxIdle, MaxFree and MaxKept bound what is kept.
+// MaxIdle, MaxFree, MaxKept and MaxSpare bound what is kept.
 const (
-	MaxIdle = maxIdle
-	MaxFree = maxFree
-	MaxKept = maxKept
+	MaxIdle  = maxIdle
+	MaxFree  = maxFree
+	MaxKept  = maxKept
+	MaxSpare = maxSpare
 )

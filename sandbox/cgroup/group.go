@@ -53,6 +53,12 @@ func (g *Group) take() (*cell, error) {
 	if last := len(g.free) - 1; last >= 0 {
 		c := g.free[last]
 		g.free = g.free[:last]
+		err := g.parent.unspare(c)
+		if err != nil {
+			g.parent.removeCell(c)
+			g.mu.Unlock()
+			return nil, err
+		}
 		g.taken[c] = struct{}{}
 		g.mu.Unlock()
 		return c, nil
@@ -90,6 +96,7 @@ func (g *Group) collect() {
 		case c.stale():
 			g.making.Go(func() { g.renew(c) })
 		default:
+			g.parent.spare(c)
 			g.free = append(g.free, c)
 		}
 	}
@@ -162,6 +169,7 @@ func (g *Group) end() bool {
 // close gives up what a group without a box has open.
 func (g *Group) close() {
 	for _, c := range g.free {
+		g.parent.uncount(c)
 		c.close()
 	}
 }

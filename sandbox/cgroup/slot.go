@@ -98,6 +98,9 @@ type cell struct {
 
 	tasks tasks
 
+	spare bool // it has no command and is open, and counted as that
+	shut  bool // it has no command and is closed
+
 	killed, cpu, peak, memory, processes counter
 }
 
@@ -122,17 +125,7 @@ func (p *Parent) newCell(name string) (*cell, error) {
 		return nil, err
 	}
 	c := &cell{name: name}
-	for _, counter := range c.counters() {
-		*counter = noCounter
-	}
-	for i, h := range p.hierarchies {
-		entered, e := c.open(h, filepath.Join(h.dir, name))
-		if i == 0 {
-			c.entry = entered
-		}
-		err = errors.Join(err, e)
-	}
-	if err != nil {
+	if err := p.openCell(c); err != nil {
 		p.removeCell(c)
 		return nil, err
 	}
@@ -218,6 +211,7 @@ func (r reading) fresh() bool { return r.processes == 0 || r.processes == 1 }
 // removeCell removes a cell that nobody is in. Where somebody is after all, it
 // stays until its group is removed.
 func (p *Parent) removeCell(c *cell) {
+	p.uncount(c)
 	c.close()
 	for _, h := range p.hierarchies {
 		_ = removeAll(p.system, filepath.Join(h.dir, c.name))
@@ -228,6 +222,7 @@ func (c *cell) close() {
 	for _, fd := range c.entries {
 		_ = unix.Close(fd)
 	}
+	c.entries = nil
 	for _, counter := range c.counters() {
 		counter.close()
 	}

@@ -35,6 +35,9 @@ func (c *cell) openTasks(h *hierarchy, folder string) (entered string, err error
 		if err == nil {
 			err = h.system.mkdir(folder)
 		}
+		if errors.Is(err, unix.EEXIST) { // it was closed for a while
+			err = nil
+		}
 		if err == nil {
 			err = c.processes.open(folder, peakFile, "", 1)
 		}
@@ -79,6 +82,7 @@ func (g *Group) renew(c *cell) {
 	err := c.renew()
 	g.mu.Lock()
 	if err == nil && !g.closed && len(g.free) < maxFree {
+		g.parent.spare(c)
 		g.free = append(g.free, c)
 		c = nil
 	}
