@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // Code names a kind of failure. The set is closed: callers switch on it, and
@@ -142,7 +143,17 @@ func AsError(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
+	if OutOfFiles(err) {
+		return Errorf(CodeUnavailable, "the service has as many files open as it may; try again later").
+			With("retry_after_ms", retryAfter.Milliseconds()).Because(err)
+	}
 	return Errorf(CodeInternal, "the service failed; look for the request id in its log").Because(err)
+}
+
+// OutOfFiles says that an error is for want of descriptors, which is no mistake of the
+// service's but something that its operator must know of.
+func OutOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // invalid makes an `invalid_argument` for one field.

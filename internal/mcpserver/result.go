@@ -27,7 +27,7 @@ func success(output []byte) *mcp.CallToolResult {
 func (s *Server) failure(ctx context.Context, err error) *mcp.CallToolResult {
 	e := core.AsError(err)
 	id := core.RequestIDFrom(ctx)
-	if e.Code == core.CodeInternal && ctx.Err() == nil {
+	if (e.Code == core.CodeInternal || core.OutOfFiles(err)) && ctx.Err() == nil {
 		s.Log.ErrorContext(ctx, "internal error", "request_id", id, "cause", err.Error())
 	}
 	facts := maps.Clone(e.Facts)

@@ -17,6 +17,8 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case r.Context().Err() != nil:
 		h.Log.DebugContext(r.Context(), "the client went away", "request_id", id)
+	case core.OutOfFiles(err):
+		h.Log.ErrorContext(r.Context(), "too many open files", "request_id", id, "cause", err.Error())
 	case e.Code == core.CodeInternal:
 		h.Log.ErrorContext(r.Context(), "internal error", "request_id", id, "cause", err.Error())
 	}
