@@ -26,7 +26,7 @@ import (
 
 // patience is how long a test waits for what must come at once, on a machine
 // that is busy with other tests.
-const patience = 20 * time.Second
+const patience = 45 * time.Second
 
 // tiers are the tiers to test on: as root there is no directory tier, since no
 // command ever runs as root.
