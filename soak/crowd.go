@@ -133,7 +133,12 @@ func assemble(ctx context.Context, out io.Writer, s *service, members []*member,
 		if err := each(part.of, func(m *member) error { return part.do(m, ctx) }); err != nil {
 			return fmt.Errorf("%s: %w", part.what, err)
 		}
-		fmt.Fprintf(out, "%-34s in %s\n", fmt.Sprintf("%d %s", len(part.of), part.what), time.Since(begun).Round(time.Millisecond))
+		took := time.Since(begun).Round(time.Millisecond)
+		now, err := s.held(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%-34s in %s: %s\n", fmt.Sprintf("%d %s", len(part.of), part.what), took, now)
 	}
 	if err := countAll(ctx, members, len(shells), len(commands)); err != nil {
 		return err
