@@ -42,10 +42,14 @@ func filler() string {
 func TestADataFolderOfEachSchemaIsServed(t *testing.T) {
 	t.Parallel()
 	for schema := 1; schema <= newestSchema(t); schema++ {
+		archive := fmt.Sprintf("testdata/data-schema-%d-%s.tar.gz", schema, filler())
+		if schema == newestSchema(t) && !isThere(archive) {
+			break // it may still change
+		}
 		// One after the other: as root they have uids in common.
 		t.Run(fmt.Sprint(schema), func(t *testing.T) {
 			data := filepath.Join(passable(t), "data")
-			a := unpackKept(t, fmt.Sprintf("testdata/data-schema-%d-%s.tar.gz", schema, filler()), data)
+			a := unpackKept(t, archive, data)
 			before := ownersOf(t, data)
 			s := start(t, config{data: data})
 			upgraded := fmt.Sprintf("from=%d to=%d", schema, newestSchema(t))

@@ -98,6 +98,9 @@ func content(t *testing.T, pool *sql.DB) map[string][]string {
 func TestEachSchemaIsUpgraded(t *testing.T) {
 	newest := newestSchema(t)
 	for schema := 1; schema <= newest; schema++ {
+		if _, err := os.Stat(fmt.Sprintf("testdata/schema-%d.sql", schema)); schema == newest && err != nil {
+			break // it may still change
+		}
 		t.Run(fmt.Sprint(schema), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "envapi.db")
 			pool := kept(t, schema, path)
