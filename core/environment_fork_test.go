@@ -204,3 +204,35 @@ func TestAForkIsBoundedWhileItIsMade(t *testing.T) {
 		t.Fatalf("got %+v, want %+v", w.folders.most, most)
 	}
 }
+
+func TestFiveForksOfAnAccountAreOneTooMany(t *testing.T) {
+	w := newWorld(t)
+	env := w.create()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w.folders.on("copy", func(context.Context) error {
+		arrived <- struct{}{}
+		<-release
+		return nil
+	})
+	forked := make(chan error)
+	for range 4 {
+		go func() {
+			_, err := w.ForkEnvironment(context.Background(), alice, forkOf(env.ID))
+			forked <- err
+		}()
+		<-arrived
+	}
+	w.folders.on("copy", nil)
+	_, err := w.ForkEnvironment(t.Context(), alice, forkOf(env.ID))
+	if e := wantCode(t, err, core.CodeRateLimited); e.Facts["retry_after_ms"] == nil {
+		t.Errorf("it does not say when to try again: %v", e.Facts)
+	}
+	if n := len(w.environments()); n != 5 {
+		t.Errorf("what was refused has left something: %d are listed", n)
+	}
+	close(release)
+	for range 4 {
+		must(t, <-forked)
+	}
+	w.fork(forkOf(env.ID))
+}

@@ -219,7 +219,8 @@ func (f *fakeFolders) Create(_ context.Context, id string, uid int) error {
 
 func (f *fakeFolders) Path(id string) string { return "/data/workspaces/" + id }
 
-func (f *fakeFolders) Reset(_ context.Context, id string, uid int) error {
+func (f *fakeFolders) Reset(ctx context.Context, id string, uid int) error {
+	_ = f.before(ctx, "reset")
 	f.mu.Lock()
 	gate := f.gate
 	f.mu.Unlock()
@@ -237,7 +238,8 @@ func (f *fakeFolders) Reset(_ context.Context, id string, uid int) error {
 	return nil
 }
 
-func (f *fakeFolders) Remove(_ context.Context, id string, freed func()) error {
+func (f *fakeFolders) Remove(ctx context.Context, id string, freed func()) error {
+	_ = f.before(ctx, "remove")
 	f.mu.Lock()
 	err, keep := f.fail, f.keep
 	if err == nil {
@@ -376,7 +378,9 @@ func ptr[T any](v T) *T { return &v }
 
 func long(n int) string { return strings.Repeat("x", n) }
 
+var errNoFiles = errors.New("the fake folders hold no files")
+
 // Files is for worlds over real folders.
 func (f *fakeFolders) Files(string, int, string) (core.FileTree, error) {
-	return nil, errors.New("the fake folders hold no files")
+	return nil, errNoFiles
 }
