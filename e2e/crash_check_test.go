@@ -40,7 +40,8 @@ func (w *witness) afterAStart(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if text(answer, "status") == "killed" && slices.Contains(r.may, text(answer, "reason")) {
+		killed := text(answer, "status") == "killed" && slices.Contains(r.may, text(answer, "reason"))
+		if r.may = nil; killed {
 			r.kill(text(answer, "reason"), true)
 		} else {
 			r.status, r.reason = "lost", "service_stopped"
@@ -61,6 +62,7 @@ func (w *witness) afterAStart(ctx context.Context) error {
 		if slices.Contains(o.may, text(answer, "close_reason")) {
 			reason = text(answer, "close_reason")
 		}
+		o.may = nil
 		o.shut(reason, true)
 	}
 	return nil

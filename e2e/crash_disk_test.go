@@ -92,8 +92,11 @@ func (x *crashes) roomAgain(t *testing.T) {
 }
 
 // failing has a service with fault points read a line, see package faults, or none.
-func failing(t *testing.T, file, what string) {
+func (x *crashes) failing(t *testing.T, file, what string) {
 	t.Helper()
+	for _, w := range x.witnesses {
+		w.failing = what != ""
+	}
 	if what == "" {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
@@ -119,15 +122,18 @@ func TestNothingAnsweredIsLostWithAFailingStore(t *testing.T) {
 	for _, what := range []string{"fail store. 7", "fail store.commit 3", "fail store. 2"} {
 		x.allow(false)
 		x.work(t, 8)
-		x.allow(true, "internal", "unavailable", "environment_busy", "shell_closed", "disk_full")
-		failing(t, file, what)
+		x.allow(true, "internal", "unavailable", "environment_busy", "shell_closed", "input_closed")
+		x.failing(t, file, what)
 		var killed atomic.Bool
 		end := x.load(&killed)
 		time.Sleep(time.Duration(x.rng.Int64N(int64(time.Second)))) // anywhere in it
 		if err := end(); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, x.service.output)
 		}
-		failing(t, file, "")
+		x.failing(t, file, "")
+		if err := x.each(func(w *witness) error { return w.settled(t.Context()) }); err != nil {
+			t.Fatalf("%s: %v\n%s", what, err, x.service.output)
+		}
 		x.work(t, 8)
 		x.service.kill()
 		noProcess(t, x.mark)

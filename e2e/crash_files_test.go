@@ -36,7 +36,7 @@ func (w *witness) changeFiles(d *dwelling) *act {
 		return w.deleteFile(d)
 	}
 	kinds := []func(*dwelling) *act{
-		w.writeFile, w.writeFile, w.appendFile, w.upload, w.upload, w.editFile, w.editFile, w.applyPatch, w.applyPatch,
+		w.writeFile, w.writeFile, w.appendFile, w.upload, w.upload, w.editFile, w.applyPatch, w.applyPatch, w.applyPatch,
 		w.copyFile, w.moveFile, w.deleteFile, w.makeDirectory, w.importFiles,
 	}
 	return kinds[w.rng.IntN(len(kinds))](d)
@@ -143,7 +143,7 @@ func (w *witness) applyPatch(d *dwelling) *act {
 	fmt.Fprintf(&patch, "--- /dev/null\n+++ b/%s\n@@ -0,0 +1 @@\n+%s\n", made, tag)
 	contents := tree{made: {'f', 0o644, tag + "\n"}}
 	deleted := ""
-	for i, p := range short[:min(len(short), 4)] {
+	for i, p := range short[:min(len(short), 8)] {
 		n := d.tree[p]
 		lines := strings.SplitAfter(strings.TrimSuffix(n.data, "\n"), "\n")
 		if i == 0 && len(short) > 2 {

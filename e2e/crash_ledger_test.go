@@ -154,16 +154,19 @@ func (w *witness) ended(env, reason string, sure bool) {
 	}
 }
 
+// kill notes that a command was killed, or may have been. Where it may have been before,
+// nobody knows which of the two it was.
 func (r *ran) kill(reason string, sure bool) {
-	if sure {
+	if sure && len(r.may) == 0 {
 		r.status, r.reason, r.exit = "killed", reason, -1
 	} else {
 		r.may = append(r.may, reason)
 	}
 }
 
+// shut notes that a shell was closed, or may have been.
 func (o *opened) shut(reason string, sure bool) {
-	if !sure {
+	if !sure || len(o.may) > 0 {
 		o.may = append(o.may, reason)
 		return
 	}

@@ -117,9 +117,15 @@ func (w *witness) makes(like *dwelling, operation string, in object) *act {
 		}
 		if len(found) == 1 {
 			id := text(found[0], "id")
-			w.envs[id] = made
-			if err := w.adopt(ctx, id, made.but(func(d *dwelling) { d.id = id })); err != nil {
+			may := []*dwelling{made.but(func(d *dwelling) { d.id = id })}
+			if w.allowed != nil {
+				may = append(may, nil) // it failed, and is taken back
+			}
+			if err := w.adopt(ctx, id, may...); err != nil {
 				return err
+			}
+			if w.envs[id] == nil {
+				found = nil
 			}
 		}
 		return w.again(ctx, s, found)

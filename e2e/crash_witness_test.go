@@ -43,6 +43,8 @@ type witness struct {
 	// allowed says which refusals are no failure, and whether such a call may have
 	// been done all the same.
 	allowed func(code string) (allowed, done bool)
+	// failing says that the store fails now, so that a passing state may last.
+	failing bool
 	// files says to run nothing: where the disk is full a command itself may fail.
 	files bool
 }
@@ -90,7 +92,7 @@ func (w *witness) take(s *act) error {
 		err = w.note(s, answer)
 	case errors.As(err, &p):
 		w.refusals[p.Code]++
-		if err = w.refused(ctx, s, p); brokenOff(err) {
+		if err = w.refused(ctx, s, p); brokenOff(err) || w.failing && errors.Is(err, errPassing) {
 			w.doubt, w.why, err = s, err, nil
 		}
 	default:
@@ -102,6 +104,9 @@ func (w *witness) take(s *act) error {
 	}
 	return nil
 }
+
+// errPassing says that an environment is on its way from one state to another.
+var errPassing = errors.New("an environment is in a passing state")
 
 // brokenOff says whether a connection ended before its answer.
 func brokenOff(err error) bool {
@@ -205,15 +210,22 @@ func (w *witness) adopt(ctx context.Context, id string, may ...*dwelling) error 
 func (w *witness) look(ctx context.Context, id string) (*dwelling, error) {
 	var d dwelling
 	var failed error
-	err := eventually(func() error {
+	bound := patience
+	if w.failing {
+		bound = time.Second
+	}
+	err := within(bound, func() error {
 		var answer object
 		if answer, failed = w.rest.call(ctx, "get_environment", object{"environment_id": id}); failed != nil {
 			return nil
 		}
-		if d = dwellingOf(answer); d.state != "active" && d.state != "archived" {
-			return fmt.Errorf("environment %s is %s", id, d.state)
+		if d = dwellingOf(answer); d.state == "active" || d.state == "archived" {
+			return nil
 		}
-		return nil
+		if again := map[string]string{"resetting": "reset_environment", "deleting": "delete_environment"}[d.state]; again != "" && w.allowed != nil {
+			_, _ = w.rest.call(ctx, again, object{"environment_id": id}) // what failed is asked for again
+		}
+		return fmt.Errorf("%w: %s is %s", errPassing, id, d.state)
 	})
 	if isCode(failed, "not_found") {
 		return nil, nil
