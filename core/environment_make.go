@@ -74,12 +74,21 @@ func (s *Service) makeEnvironment(ctx context.Context, env EnvironmentRecord, ke
 		return made, err
 	}
 	if err := s.Workspaces.Create(ctx, made.ID, made.HostUID); err != nil {
-		s.insist("drop an environment without a folder", made.ID, func(ctx context.Context) error {
-			return s.Store.DropEnvironment(ctx, made.ID)
-		})
+		s.dropMade(ctx, made.ID)
 		return EnvironmentRecord{}, fmt.Errorf("cannot make the folder of an environment: %w", err)
 	}
 	return made, nil
+}
+
+// dropMade drops an environment whose folder could not be made. It may be there all the
+// same; where it cannot be taken away now, the next start does it.
+func (s *Service) dropMade(ctx context.Context, id string) {
+	if err := s.Workspaces.Remove(ctx, id, func() {}); err != nil {
+		s.Log.Error("cannot remove the folder of an environment that was not made", "id", id, "error", err)
+	}
+	s.insist("drop an environment without a folder", id, func(ctx context.Context) error {
+		return s.Store.DropEnvironment(ctx, id)
+	})
 }
 
 // quota is that of environments.

@@ -24,14 +24,14 @@ func (b *faultBed) check(w faultScene, at faultStep, answer object, err error) {
 	state, there := states[w.id]
 	delete(states, w.id)
 	old := b.wasOld(w, state, len(states))
-	if err == nil && old && !b.same() {
-		b.t.Errorf("%s: %v was answered, and it is as before", at, brief(answer))
-	}
 	if there {
 		old = b.hasTree(w, at, old)
 		b.hasCommands(w, at)
 	} else if b.becomes != "gone" {
 		b.t.Errorf("%s: the environment is gone", at)
+	}
+	if err == nil && old {
+		b.t.Errorf("%s: %v was answered, and it is as before", at, brief(answer))
 	}
 	for id, state := range states {
 		b.hasMade(w, at, id, state)
@@ -91,7 +91,7 @@ func (b *faultBed) hasCommands(w faultScene, at faultStep) {
 		b.t.Errorf("%s: the key of %s gives %s", at, w.ended, again.ID)
 	}
 	c := w.get(b.t, w.running, 0)
-	if c.Status == "running" && at.name == "the end of the trace" {
+	if c.Status == "running" && at.lives {
 		return
 	}
 	if c.Status != "lost" && c.Status != "killed" || c.Reason == "" || c.Stdout.Text != "began\n" {
@@ -126,7 +126,6 @@ func (b *faultBed) clear(at faultStep) {
 // nothingLeft sees that there is nothing but what the environments need.
 func (b *faultBed) nothingLeft(w faultScene, at faultStep) {
 	b.t.Helper()
-	traced := at.name == "the end of the trace"
 	err := eventually(func() error {
 		var want struct{ folders, archives, uids []string }
 		for id, state := range b.ids() {
@@ -148,13 +147,13 @@ func (b *faultBed) nothingLeft(w faultScene, at faultStep) {
 		if files := b.s.staged(b.t); len(files) > 0 {
 			return fmt.Errorf("staging holds %v", files)
 		}
-		if traced {
-			return nil
-		}
 		slices.Sort(want.uids)
 		held, err := b.column(`SELECT environment_id FROM host_uids WHERE environment_id IS NOT NULL ORDER BY 1`)
 		if err != nil || os.Geteuid() == 0 && !slices.Equal(held, want.uids) {
 			return fmt.Errorf("uids are held for %v, want %v: %w", held, want.uids, err)
+		}
+		if at.lives {
+			return nil
 		}
 		return b.noRemains(w)
 	})

@@ -129,24 +129,44 @@ func timeless(tree string) string {
 
 // faultStep is the n-th step of a name.
 type faultStep struct {
-	name string
-	n    int
+	name  string
+	n     int
+	lives bool // the service lives on
 }
 
-func (f faultStep) String() string { return fmt.Sprintf("killed at %s (%d)", f.name, f.n) }
+func (f faultStep) String() string { return fmt.Sprintf("at %s (%d)", f.name, f.n) }
 
 // traced makes the call and gives its steps, those in the background after the answer
 // among them.
 func (b *faultBed) traced() []faultStep {
 	b.t.Helper()
-	w := b.scene()
 	b.arm("trace")
+	w := b.scene()
+	before := b.trace()
 	answer, err := b.call(b.t.Context(), w.place)
 	if err != nil {
 		b.t.Fatalf("%s: %v", b.operation, err)
 	}
-	var names []string
-	err = eventually(func() error {
+	names := b.trace()[len(before):]
+	b.disarm()
+	if b.files {
+		b.new = timeless(b.tree(w.place))
+	}
+	b.check(w, faultStep{"the end", 1, true}, answer, nil)
+	var steps []faultStep
+	seen := map[string]int{}
+	for _, name := range names {
+		seen[name]++
+		steps = append(steps, faultStep{name, seen[name], false})
+	}
+	return steps
+}
+
+// trace gives the steps until now, when nothing more comes by itself: that is when the
+// trash is empty.
+func (b *faultBed) trace() (names []string) {
+	b.t.Helper()
+	err := eventually(func() error {
 		names = strings.Split(readFile(b.t, b.file+".trace"), "\n")
 		begun, freed := count(names, "workspace.trash begun"), count(names, "workspace.trash freed")
 		if left := entries(b.t, filepath.Join(b.s.data, "trash")); len(left) > 0 || begun != freed {
@@ -157,18 +177,7 @@ func (b *faultBed) traced() []faultStep {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.disarm()
-	if b.files {
-		b.new = timeless(b.tree(w.place))
-	}
-	b.check(w, faultStep{"the end of the trace", 1}, answer, nil)
-	var steps []faultStep
-	seen := map[string]int{}
-	for _, name := range names {
-		seen[name]++
-		steps = append(steps, faultStep{name, seen[name]})
-	}
-	return steps
+	return names
 }
 
 func count(all []string, what string) (n int) {
@@ -193,6 +202,25 @@ func entries(t *testing.T, dir string) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// failedAt has a step of the call fail.
+func (b *faultBed) failedAt(at faultStep) {
+	b.t.Helper()
+	w := b.scene()
+	b.arm(fmt.Sprintf("once %d %s", at.n, at.name))
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	answer, err := b.call(ctx, w.place)
+	b.disarm()
+	if err != nil {
+		isProblem(b.t, "internal|unavailable", at.String(), answer, err)
+		b.again(w.place, at.String(), false)
+	}
+	b.s.stop(b.t)
+	b.s = b.s.restart(b.t)
+	w.rest = b.s.rest
+	b.check(w, at, object{}, nil)
 }
 
 // killedAt has the service killed at a step of the call, and starts it again.

@@ -8,6 +8,7 @@
 //	trace            the name of each step is appended to FAULTS_FILE.trace, one a line
 //	kill N NAME      at the N-th step of just this name the process kills itself (SIGKILL)
 //	kill N           likewise, at the N-th step of any name
+//	once N NAME      the N-th step of just this name fails with EIO
 //	fail PREFIX N    each N-th step whose name begins with PREFIX fails with EIO; 1: all
 //
 // Steps are counted from when a line was first seen; another line, or none, begins anew.

@@ -53,8 +53,11 @@ func heed(step, of string, tick bool) error {
 		return fail(name, rest)
 	case command == "trace" && !tick:
 		return trace(name)
-	case command == "kill" && !tick:
-		kill(name, rest)
+	case command == "kill" && !tick && meant(name, rest):
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // nothing more happens, however late the signal comes
+	case command == "once" && !tick && meant(name, rest):
+		return failure(name)
 	}
 	return nil
 }
@@ -78,16 +81,14 @@ func trace(name string) error {
 	return err
 }
 
-// kill kills the process where rest, "N" or "N NAME", means this step.
-func kill(name, rest string) {
+// meant says whether rest, "N" or "N NAME", means this step.
+func meant(name, rest string) bool {
 	number, wanted, _ := strings.Cut(rest, " ")
 	if wanted != "" && wanted != name {
-		return
+		return false
 	}
-	if seen++; seen == count(number) {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // nothing more happens, however late the signal comes
-	}
+	seen++
+	return seen == count(number)
 }
 
 // fail fails where rest, "PREFIX N", means this step.
@@ -99,8 +100,10 @@ func fail(name, rest string) error {
 	if seen++; seen%count(rest[at+1:]) != 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", name, syscall.EIO)
+	return failure(name)
 }
+
+func failure(name string) error { return fmt.Errorf("%s: %w", name, syscall.EIO) }
 
 func count(number string) int {
 	n, err := strconv.Atoi(number)
