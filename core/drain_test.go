@@ -291,16 +291,19 @@ func TestADrainWaitsForWhatIsBeingStarted(t *testing.T) {
 	}
 }
 
+// uploadFrom has the file x hold what a sender sends.
+func (w *world) uploadFrom(env string, body io.Reader) error {
+	_, err := w.UploadFile(context.Background(), alice, core.UploadFileInput{FileRef: at(env, "x")}, body, -1)
+	return err
+}
+
 func TestADrainWaitsForWhatIsUploaded(t *testing.T) {
 	for name, whole := range map[string]bool{"in time": true, "too late": false} {
 		t.Run(name, func(t *testing.T) {
 			w, env, _ := newFiles(t)
 			body, sender := io.Pipe()
 			failed := make(chan error, 1)
-			go func() {
-				_, err := w.UploadFile(context.Background(), alice, core.UploadFileInput{FileRef: at(env, "x")}, body, -1)
-				failed <- err
-			}()
+			go func() { failed <- w.uploadFrom(env, body) }()
 			_, err := sender.Write([]byte("half "))
 			must(t, err)
 			w.waitsFor(0, 1)
@@ -333,16 +336,22 @@ func TestADrainWaitsForWhatIsUploaded(t *testing.T) {
 }
 
 func TestCloseEndsADrain(t *testing.T) {
-	w := newWorld(t)
-	answer := w.waiting(w.create().ID, "wait")
+	w, env, _ := newFiles(t)
+	answer := w.waiting(env, "wait")
 	w.process(0)
+	body, sender := io.Pipe()
+	refused := make(chan error, 1)
+	go func() { refused <- w.uploadFrom(env, body) }()
+	w.waitsFor(1, 1)
 	over := w.drain(time.Hour)
 	w.Drain(time.Hour) // the second one returns at once
 	if w.Drained() {
 		t.Fatal("it did not wait")
 	}
 	must(t, w.Close())
-	untilOver(t, over)
+	untilOver(t, over) // though the sender still sends
+	must(t, sender.Close())
+	wantCode(t, <-refused, core.CodeUnavailable)
 	if c := <-answer; outcomeOf(c) != "lost service_stopped" {
 		t.Errorf("who waited got %+v", c)
 	}

@@ -47,10 +47,11 @@ func (r *run) ask(d doom) {
 	}
 }
 
-func (r *run) wasAsked() bool {
+// endsFor says whether a command ended for a reason of ours.
+func (r *run) endsFor(d *doom, killed bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.asked
+	return d != nil && (killed || r.asked)
 }
 
 // doomed gives why the command is killed: for a reason of its own, or with its
@@ -100,7 +101,7 @@ func (r *run) judge(result sandbox.Result) (end CommandEnd) {
 	switch d := r.doomed(); {
 	case d == nil && corrupt(result):
 		end.Status, end.Reason, end.ExitCode = CommandKilled, ReasonShellClosed, nil
-	case d != nil && (killed || r.wasAsked()):
+	case r.endsFor(d, killed):
 		end.Status, end.Reason, end.Advice, end.ExitCode = d.status, d.reason, d.advice, nil
 	case result.OutOfMemory && (killed || exited && result.ExitCode != 0):
 		end.Status, end.Advice = CommandOutOfMemory, r.in.limits.shortOfMemory()

@@ -96,7 +96,7 @@ func TestOverStdioAStopLetsWhatRunsComeToItsEnd(t *testing.T) {
 	err := eventually(func() error {
 		_, err := a.call(context.Background(), "exec", object{"command": "true", "wait_ms": 45000})
 		if err == nil || !strings.Contains(err.Error(), "stopping") {
-			return fmt.Errorf("new work gives %v", err)
+			return fmt.Errorf("new work gives %s", fmt.Sprint(err))
 		}
 		return nil
 	})

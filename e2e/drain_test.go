@@ -71,7 +71,7 @@ func (s *service) drains(t *testing.T, signal syscall.Signal, commands int) {
 			err = json.Unmarshal([]byte(body), &d)
 		}
 		if err != nil || status != http.StatusServiceUnavailable || d.Status != "draining" || d.Draining == nil || d.Draining.Commands != commands || d.Draining.Until == nil {
-			return fmt.Errorf("/ready gives %d %s %v", status, body, err)
+			return fmt.Errorf("/ready gives %d %s %s", status, body, fmt.Sprint(err))
 		}
 		return nil
 	})
