@@ -32,6 +32,7 @@ test: ## everything that must hold: checks, tests as root and as a user, short f
 check: build ## formatting, vet, lint, generated documents, OpenAPI, go.mod
 	@unformatted=$$($(GOFUMPT) -l .); [ -z "$$unformatted" ] || { echo "gofumpt would change:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
+	go vet -tags faults ./internal/faults
 	go mod tidy -diff
 	go test -count=1 -run Generated ./internal/docs ./internal/config
 	scripts/lint-openapi

@@ -3,13 +3,9 @@ package e2e
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
-
-	"envapi/internal/require"
 )
 
 // aTree makes files of all kinds in a workspace, and looks prints what can be told of
@@ -67,47 +63,6 @@ func TestAnArchivedEnvironmentComesBackAsItWas(t *testing.T) {
 		fork.sh(t, "echo two > a/one; rm -r b")
 		if after := p.sh(t, looks); after != before {
 			t.Error("a change in the fork is one in its source")
-		}
-	})
-}
-
-// TestAKilledServiceLosesNoFolder kills it anywhere in archiving and restoring.
-func TestAKilledServiceLosesNoFolder(t *testing.T) {
-	onEachTier(t, func(t *testing.T, s *service) {
-		p := s.place(t)
-		p.sh(t, aTree)
-		before := p.sh(t, looks)
-		for round := range 6 * require.Rounds(t, 1) {
-			operation := []string{"archive_environment", "restore_environment"}[round%2]
-			answered := make(chan error, 1)
-			go func() {
-				_, err := p.call(context.Background(), operation, p.in(nil))
-				answered <- err
-			}()
-			time.Sleep(rand.N(120 * time.Millisecond)) // anywhere in it
-			s.kill()
-			err := <-answered
-			s = s.restart(t)
-			p.rest = s.rest
-			state := text(s.must(t, "get_environment", p.in(nil)), "state")
-			folder, archive := isThere(s.folderOf(p.id)), isThere(s.archiveOf(p.id))
-			if state != "active" && state != "archived" || folder != (state == "active") || archive != (state == "archived") {
-				t.Fatalf("round %d: after the restart it is %s, folder %v, archive %v\n%s", round, state, folder, archive, s.output)
-			}
-			if want := map[string]string{"archive_environment": "archived", "restore_environment": "active"}[operation]; err == nil && state != want {
-				t.Fatalf("round %d: what was answered is gone: it is %s", round, state)
-			}
-			if state == "archived" && operation == "archive_environment" {
-				continue // and is restored in the next round
-			}
-			if after := p.sh(t, looks); after != before {
-				t.Fatalf("round %d: it is\n%s\nand was\n%s", round, after, before)
-			}
-			if operation == "archive_environment" {
-				if _, err := p.call(t.Context(), "archive_environment", p.in(nil)); err != nil {
-					t.Fatal(err)
-				}
-			}
 		}
 	})
 }
