@@ -246,7 +246,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		{"a folder is another's", func(c config) error { return os.Lchown(c.at("workspaces", p.id), 12345, 12345) }, "damaged", p.id, "12345", true},
 		{"a uid is two's", func(c config) error {
 			return c.records(`UPDATE environments SET host_uid = (SELECT max(host_uid) FROM environments)`)
-		}, "damaged", other.id, "uid", true},
+		}, "damaged", other.id, "neither is kept", true},
 		{"the records are nonsense", func(c config) error {
 			return errors.Join(os.RemoveAll(c.at("envapi.db-wal")), os.WriteFile(c.at("envapi.db"), []byte(strings.Repeat("text ", 5000)), 0o600))
 		}, "damaged", "envapi.db", "", false},
