@@ -51,28 +51,31 @@ func soakSettings() []string {
 }
 
 // startService starts the program and returns when it is ready.
-func startService(ctx context.Context, program string, settings ...string) (s *service, err error) {
-	s = &service{ended: make(chan struct{})}
-	defer func() {
-		if err != nil {
-			s.cleanUp()
-		}
-	}()
-	if s.folder, err = makeFolder(); err != nil {
+func startService(ctx context.Context, program string, settings ...string) (*service, error) {
+	s := &service{ended: make(chan struct{})}
+	if err := s.start(ctx, program, settings); err != nil {
+		s.cleanUp()
 		return nil, err
+	}
+	return s, nil
+}
+
+func (s *service) start(ctx context.Context, program string, settings []string) (err error) {
+	if s.folder, err = makeFolder(); err != nil {
+		return err
 	}
 	s.close = append(s.close, func() { _ = os.RemoveAll(s.folder) })
 	issuer, err := s.startKeyring(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	addr, metrics, err := freeAddresses(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.url, s.metrics = "http://"+addr, "http://"+metrics+"/metrics"
 	if program, err = filepath.Abs(program); err != nil {
-		return nil, err
+		return err
 	}
 	s.cmd = exec.Command(program)
 	s.cmd.Dir = s.folder // where no .env is
@@ -81,9 +84,12 @@ func startService(ctx context.Context, program string, settings ...string) (s *s
 		"ENVAPI_ADDR=" + addr, "ENVAPI_METRICS_ADDR=" + metrics, "ENVAPI_DATA_DIR=" + s.data(), "ENVAPI_KEYRING_URL=" + issuer,
 		"ENVAPI_STOP_GRACE_MS=0",
 	}, settings...)
+	if os.Geteuid() == 0 {
+		s.cmd.Env = append(s.cmd.Env, "ENVAPI_UID_RANGE="+uidRange())
+	}
 	s.cmd.Stderr = &s.said
 	if err := s.cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	go func() {
 		_ = s.cmd.Wait()
@@ -92,9 +98,16 @@ func startService(ctx context.Context, program string, settings ...string) (s *s
 	if err := s.waitReady(ctx); err != nil {
 		_ = s.cmd.Process.Kill()
 		<-s.ended
-		return nil, fmt.Errorf("cannot start the service: %w\n%s", err, s.said.String())
+		return fmt.Errorf("cannot start the service: %w\n%s", err, s.said.String())
 	}
-	return s, nil
+	return nil
+}
+
+// uidRange gives host uids that no other service has that may run here.
+func uidRange() string {
+	const first, each = 1_200_000_000, 5_000
+	mine := first + os.Getpid()%40_000*each
+	return fmt.Sprintf("%d-%d", mine, mine+each-1)
 }
 
 // makeFolder makes a folder that the environments' users may pass through.
