@@ -282,6 +282,13 @@ func (d *diskWatch) count(id string, w *watched) {
 	}
 }
 
+// leaves says that an environment is being deleted, archived or reset, or has been, so
+// that its folder may go while it is counted.
+func (d *diskWatch) leaves(id string, owner Owner) bool {
+	now, err := d.service.Store.Environment(d.ctx, owner, id)
+	return errors.Is(err, ErrNoRecord) || err == nil && now.State != StateActive
+}
+
 // hold counts an environment and holds it to its limits. It says whether it is
 // over one.
 func (d *diskWatch) hold(id string, w *watched) bool {
@@ -300,7 +307,7 @@ func (d *diskWatch) hold(id string, w *watched) bool {
 	use, err := d.service.Workspaces.Measure(d.ctx, id, d.service.temporary(id))
 	partial, hidden := errors.Is(err, ErrPartial), errors.Is(err, ErrHidden)
 	if err != nil && !partial && !hidden {
-		if d.ctx.Err() == nil {
+		if d.ctx.Err() == nil && !d.leaves(id, w.owner) {
 			d.service.Log.Error("cannot count a folder", "environment", id, "error", err)
 		}
 		return false
