@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -212,13 +213,7 @@ func (w *witness) runs(d *dwelling, tag string, r *ran, operation string, in obj
 	}
 	in["idempotency_key"] = tag
 	s := &act{operation: operation, in: in, on: d}
-	s.to = d.but(func(d *dwelling) {
-		d.state = "active"
-		if r.status == "exited" {
-			n := d.tree[runsFile]
-			d.tree[runsFile] = node{'f', 0o644, n.data + tag + "\n"}
-		}
-	})
+	s.to = w.afterRun(d, r, tag)
 	s.noted = func(answer object) error {
 		r.id = text(answer, "id")
 		w.commands[r.id] = r
@@ -250,46 +245,16 @@ func (w *witness) settleRun(ctx context.Context, s *act, r *ran, tag string) err
 	if err != nil {
 		return err
 	}
-	mine := found[:0]
-	for _, c := range found {
-		if strings.Contains(text(c, "command"), tag) {
-			mine = append(mine, c)
-		}
-	}
-	if len(mine) > 1 {
-		return fmt.Errorf("there are %d commands of one call", len(mine))
-	}
+	mine := slices.DeleteFunc(found, func(c object) bool { return !strings.Contains(text(c, "command"), tag) })
 	may := s.on.variants()
-	if len(mine) == 1 {
-		if w.allowed != nil && r.status == "exited" { // it may run on
-			mine[0], err = w.rest.call(ctx, "get_command", object{"command_id": mine[0]["id"], "wait_ms": 45000})
-			if err != nil {
-				return err
-			}
-		}
-		status := text(mine[0], "status")
-		if status == r.status {
-			may = []*dwelling{s.to}
-		} else {
-			r.whole = r.whole && status == "exited"
-			// The program itself may have been ended between making the file and writing.
-			empty := s.on.but(func(d *dwelling) {
-				d.state = "active"
-				if d.tree[runsFile].data == "" && r.status == "exited" {
-					d.tree[runsFile] = node{'f', 0o644, ""}
-				}
-			})
-			may = append(may, s.to, empty)
-			if w.allowed == nil && (status != "lost" || text(mine[0], "reason") != "service_stopped") {
-				return fmt.Errorf("the command that was under way is %v", mine[0])
-			}
-			r.status, r.reason, r.exit, r.out = status, text(mine[0], "reason"), -1, ""
-		}
-		r.id = text(mine[0], "id")
-		w.commands[r.id] = r
-		if err := w.sameCommand(r, mine[0]); err != nil {
+	switch len(mine) {
+	case 0:
+	case 1:
+		if may, err = w.foundRun(ctx, s, r, mine[0]); err != nil {
 			return err
 		}
+	default:
+		return fmt.Errorf("there are %d commands of one call", len(mine))
 	}
 	if err := w.adopt(ctx, s.on.id, may...); err != nil {
 		return err
@@ -297,12 +262,48 @@ func (w *witness) settleRun(ctx context.Context, s *act, r *ran, tag string) err
 	if len(mine) == 0 && r.shell != "" {
 		return nil // its shell is gone, and the call would only say so
 	}
-	s.on = nil // it is as adopted
-	if len(mine) == 0 {
-		s.on, s.to = w.envs[r.env], s.to.but(func(d *dwelling) { d.tree = w.envs[r.env].but(func(*dwelling) {}).tree })
-		if r.status == "exited" {
-			s.to.tree[runsFile] = node{'f', 0o644, s.to.tree[runsFile].data + tag + "\n"}
-		}
+	s.on = w.envs[r.env]
+	if s.to = s.on; len(mine) == 0 {
+		s.to = w.afterRun(s.on, r, tag)
 	}
 	return w.again(ctx, s, mine)
+}
+
+// afterRun is an environment in which a command has run.
+func (w *witness) afterRun(d *dwelling, r *ran, tag string) *dwelling {
+	return d.but(func(d *dwelling) {
+		d.state = "active"
+		if r.status == "exited" {
+			d.tree[runsFile] = node{'f', 0o644, d.tree[runsFile].data + tag + "\n"}
+		}
+	})
+}
+
+// foundRun notes what is said of a command that nobody was told of, and gives what its
+// environment may be then.
+func (w *witness) foundRun(ctx context.Context, s *act, r *ran, c object) (may []*dwelling, err error) {
+	r.id = text(c, "id")
+	w.commands[r.id] = r
+	if w.allowed != nil && r.status == "exited" { // it may run on
+		if c, err = w.rest.call(ctx, "get_command", object{"command_id": r.id, "wait_ms": 45000}); err != nil {
+			return nil, err
+		}
+	}
+	status, reason := text(c, "status"), text(c, "reason")
+	if status == r.status {
+		return []*dwelling{s.to}, w.sameCommand(r, c)
+	}
+	if w.allowed == nil && (status != "lost" || reason != "service_stopped") {
+		return nil, fmt.Errorf("the command that was under way is %v", c)
+	}
+	// The program itself may have been ended between making the file and writing to it.
+	empty := s.on.but(func(d *dwelling) {
+		d.state = "active"
+		if d.tree[runsFile].data == "" && r.status == "exited" {
+			d.tree[runsFile] = node{'f', 0o644, ""}
+		}
+	})
+	may = append(s.on.variants(), s.to, empty)
+	r.status, r.reason, r.exit, r.out, r.whole = status, reason, -1, "", false
+	return may, w.sameCommand(r, c)
 }

@@ -22,6 +22,7 @@ type crashes struct {
 	witnesses []*witness
 	rng       *rand.Rand
 	mark      string
+	answered  atomic.Int64 // calls of all witnesses
 }
 
 // crashSeed is what chance begins with: ENVAPI_CRASH_SEED, or another one each time.
@@ -65,7 +66,7 @@ func underLoad(t *testing.T, c config, witnesses int) *crashes {
 	for i := range witnesses {
 		x.witnesses = append(x.witnesses, &witness{
 			rest: rest{token: k.mint(t, object{"sub": fmt.Sprint("account", i/2), "profile": fmt.Sprint("profile", i)})},
-			rng:  rand.New(rand.NewPCG(seed, uint64(i)+1)), mark: x.mark, overMCP: i%2 == 1,
+			rng:  rand.New(rand.NewPCG(seed, uint64(i)+1)), mark: x.mark, answered: &x.answered, overMCP: i%2 == 1,
 			envs: map[string]*dwelling{}, commands: map[string]*ran{}, shells: map[string]*opened{},
 			answers: map[string]int{}, refusals: map[string]int{},
 		})
@@ -105,7 +106,14 @@ func (x *crashes) crash(t *testing.T) {
 	t.Helper()
 	var killed atomic.Bool
 	end := x.load(&killed)
-	time.Sleep(time.Duration(x.rng.Int64N(int64(500 * time.Millisecond)))) // anywhere in it
+	some := x.answered.Load() + x.rng.Int64N(80)
+	_ = eventually(func() error { // as far on a slow machine as on a fast one
+		if x.answered.Load() < some {
+			return errors.New("it goes on")
+		}
+		return nil
+	})
+	time.Sleep(time.Duration(x.rng.Int64N(int64(20 * time.Millisecond)))) // anywhere in what is under way
 	killed.Store(true)
 	x.service.kill()
 	if err := end(); err != nil {
@@ -219,7 +227,7 @@ func TestNothingAnsweredIsLostAtACrash(t *testing.T) {
 			t.Parallel()
 			x := underLoad(t, config{tier: tier}, 6)
 			defer x.tell(t)
-			for round := range crashRounds(t, 8) {
+			for round := range crashRounds(t, 7) {
 				x.crash(t)
 				x.begin(t)
 				x.verify(t)

@@ -31,6 +31,7 @@ type witness struct {
 	overMCP  bool
 	rng      *rand.Rand
 	mark     string // of its sleeps
+	answered *atomic.Int64
 	envs     map[string]*dwelling
 	commands map[string]*ran
 	shells   map[string]*opened
@@ -88,6 +89,7 @@ func (w *witness) take(s *act) error {
 	var p *problem
 	switch {
 	case err == nil:
+		w.answered.Add(1)
 		w.answers[s.operation]++
 		err = w.note(s, answer)
 	case errors.As(err, &p):
