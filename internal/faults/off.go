@@ -2,8 +2,8 @@
 
 package faults
 
-// At does nothing in this build, and costs nothing.
-func At(step, of string) error { return nil }
+// At does nothing in this build, and costs nothing. It takes a step, and what that is of.
+func At(_, _ string) error { return nil }
 
 // Tick does nothing in this build, and costs nothing.
-func Tick(step, of string) error { return nil }
+func Tick(_, _ string) error { return nil }
