@@ -81,6 +81,24 @@ func (s *service) serves(t *testing.T, folder string) *service {
 	return again
 }
 
+// checks has a backup checked, in which a start may find nothing but that commands and
+// shells of the service that was copied are none of its own.
+func (s *service) checks(t *testing.T, folder string) {
+	t.Helper()
+	c := exec.Command(testbin.Path(t, "envapi-http"), "check", "--json", folder)
+	c.Dir, c.Env = t.TempDir(), settings(s.config, nil)
+	out, code := output(t, c)
+	var report struct{ Findings []struct{ Level, What, Says string } }
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code > 1 {
+		t.Fatalf("check exited with %d (%v): %s", code, err, out)
+	}
+	for _, f := range report.Findings {
+		if f.Level != "note" && f.What != "envapi.db" {
+			t.Errorf("%s: %s", f.What, f.Says)
+		}
+	}
+}
+
 // namesIn gives the names in a folder, sorted.
 func namesIn(t *testing.T, folder string) []string {
 	t.Helper()
@@ -216,6 +234,7 @@ func TestBackupsUnderLoad(t *testing.T) {
 		t.Errorf("there are %v", names)
 	}
 	for _, b := range backups {
+		s.checks(t, b.folder)
 		again := s.serves(t, b.folder)
 		for _, f := range b.facts {
 			if err := f.still(again.rest); err != nil {

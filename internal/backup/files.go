@@ -48,7 +48,7 @@ func (m *maker) folder(ctx context.Context, env core.EnvironmentRecord) (err err
 	if err != nil {
 		return unfound(err)
 	}
-	defer tree.Close()
+	defer func() { _ = tree.Close() }()
 	if err := m.still(from, env.ID); err != nil {
 		return err
 	}

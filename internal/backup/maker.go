@@ -153,14 +153,21 @@ func (m *maker) environment(ctx context.Context, env core.EnvironmentRecord) err
 		return err
 	}
 	now, there, nowErr := m.records.Now(ctx, env.ID)
-	switch {
-	case nowErr != nil:
+	if nowErr != nil {
 		return nowErr
-	case !there || now.State == core.StateDeleting:
+	}
+	if !there || now.State == core.StateDeleting {
 		return errors.Join(m.remove(ctx, env.ID), m.records.Drop(ctx, env.ID, true))
-	case errors.Is(err, errPassing) && now.State == core.StateResetting:
+	}
+	if errors.Is(err, errPassing) && now.State == core.StateResetting {
 		err = m.empty(env) // which takes long on a full disk
 	}
+	return m.conclude(ctx, env, archive, err)
+}
+
+// conclude counts an environment as copied, or names it with what it could not be copied
+// for.
+func (m *maker) conclude(ctx context.Context, env core.EnvironmentRecord, archive *core.Archive, err error) error {
 	m.result.Environments++
 	if err != nil {
 		m.result.Left = append(m.result.Left, Left{env.ID, err.Error()})

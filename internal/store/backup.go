@@ -133,7 +133,7 @@ func (b *Backup) sound(ctx context.Context) error {
 // Environments gives the environments of all owners in the copy, the oldest first.
 func (b *Backup) Environments(ctx context.Context) ([]core.EnvironmentRecord, error) {
 	q := &statements{on: b.db, prepared: map[string]*sql.Stmt{}}
-	defer q.Close()
+	defer func() { _ = q.Close() }()
 	all, err := collect(ctx, q, func(row scanner) (core.EnvironmentRecord, error) {
 		return scanEnvironment(row)
 	}, `SELECT `+b.columns()+` FROM main.environments ORDER BY seq`)
