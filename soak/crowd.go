@@ -80,8 +80,8 @@ func gather(ctx context.Context, out io.Writer, o options) (err error) {
 // beside is another client of the same account, that may call at the same time.
 func (c *client) beside(seed uint64, number int) *client {
 	other := *c
-	other.rand = newRand(seed, uint64(1<<32+number))
-	other.tools = nil // over REST alone: a conversation is not for several
+	other.rand = newRand(seed, uint64(1<<32+number)) //nolint:gosec // it is above -1<<32
+	other.tools = nil                                // over REST alone: a conversation is not for several
 	return &other
 }
 

@@ -100,7 +100,7 @@ func playConditions(ctx context.Context, c *client, folder string) error {
 func playBytes(ctx context.Context, c *client, folder string) error {
 	content := make([]byte, 1+c.rand.IntN(512<<10))
 	for i := range content {
-		content[i] = byte(c.rand.Uint32())
+		content[i] = byte(c.rand.IntN(256)) //nolint:gosec // it is below 256
 	}
 	where := object{"path": folder + "/up.bin"}
 	if _, err := c.carry(ctx, "upload", where, content); err != nil {

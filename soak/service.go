@@ -77,8 +77,8 @@ func (s *service) start(ctx context.Context, program string, settings []string) 
 	if program, err = filepath.Abs(program); err != nil {
 		return err
 	}
-	s.cmd = exec.Command(program)
-	s.cmd.Dir = s.folder // where no .env is
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), program) // stop ends it
+	s.cmd.Dir = s.folder                                             // where no .env is
 	s.cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(),
 		"ENVAPI_ADDR=" + addr, "ENVAPI_METRICS_ADDR=" + metrics, "ENVAPI_DATA_DIR=" + s.data(), "ENVAPI_KEYRING_URL=" + issuer,
@@ -163,7 +163,7 @@ func freeAddresses(ctx context.Context) (a, b string, err error) {
 		if err != nil {
 			return "", "", err
 		}
-		defer l.Close() //nolint:revive // both are held until both are known
+		defer func() { _ = l.Close() }() // both are held until both are known
 		found[i] = l.Addr().String()
 	}
 	return found[0], found[1], nil

@@ -31,7 +31,7 @@ func TestAShortRunIsFlat(t *testing.T) {
 	needNamespaces(t)
 	var out bytes.Buffer
 	err := soak(t.Context(), &out, options{
-		program: testbin.Path(t, "envapi-http"), rounds: 1, clients: 8, hostile: 4, every: 5 * time.Second, seed: uint64(time.Now().UnixNano()),
+		program: testbin.Path(t, "envapi-http"), rounds: 1, clients: 6, hostile: 4, every: 5 * time.Second, seed: uint64(time.Now().UnixNano()),
 	})
 	t.Log("\n" + out.String())
 	if err != nil {
