@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -208,13 +209,15 @@ func TestAForkIsBoundedWhileItIsMade(t *testing.T) {
 func TestFiveForksOfAnAccountAreOneTooMany(t *testing.T) {
 	w := newWorld(t)
 	env := w.create()
-	arrived, release := make(chan struct{}), make(chan struct{})
+	arrived, held := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
+	t.Cleanup(release) // before the world ends, which waits for them
 	w.folders.on("copy", func(context.Context) error {
 		arrived <- struct{}{}
-		<-release
+		<-held
 		return nil
 	})
-	forked := make(chan error)
+	forked := make(chan error, 4)
 	for range 4 {
 		go func() {
 			_, err := w.ForkEnvironment(context.Background(), alice, forkOf(env.ID))
@@ -230,7 +233,7 @@ func TestFiveForksOfAnAccountAreOneTooMany(t *testing.T) {
 	if n := len(w.environments()); n != 5 {
 		t.Errorf("what was refused has left something: %d are listed", n)
 	}
-	close(release)
+	release()
 	for range 4 {
 		must(t, <-forked)
 	}
