@@ -60,7 +60,7 @@ func assist(t *testing.T, ms int) assistant {
 		}
 	})
 	in := &closesOnce{WriteCloser: pipe}
-	c := connectGo(t, &mcp.IOTransport{Reader: out, Writer: in})
+	c := connectGo(t, &mcp.IOTransport{Reader: io.NopCloser(out), Writer: in})
 	return assistant{c, cmd, in}
 }
 
