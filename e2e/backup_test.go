@@ -88,7 +88,9 @@ func (s *service) checks(t *testing.T, folder string) {
 	c := exec.Command(testbin.Path(t, "envapi-http"), "check", "--json", folder)
 	c.Dir, c.Env = t.TempDir(), settings(s.config, nil)
 	out, code := output(t, c)
-	var report struct{ Findings []struct{ Level, What, Says string } }
+	var report struct {
+		Findings []struct{ Level, What, Says string }
+	}
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code > 1 {
 		t.Fatalf("check exited with %d (%v): %s", code, err, out)
 	}
