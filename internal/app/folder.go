@@ -1,7 +1,9 @@
 package app
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -44,6 +46,32 @@ func fitFolder(dir string) error {
 		return fmt.Errorf("cannot use the data folder %s: others may write to it (mode %04o); name a folder of the service's own", dir, mode.Perm())
 	case !known || int(owner.Uid) != os.Geteuid():
 		return fmt.Errorf("cannot use the data folder %s: it belongs to another user than uid %d, which this is", dir, os.Geteuid())
+	}
+	return nil
+}
+
+// recordsFile is the name of the store in the data folder.
+const recordsFile = "envapi.db"
+
+// requireRecords refuses a data folder that holds what environments are made of, and no
+// records: a start removes what no record knows, so it would remove everything.
+func requireRecords(dir string) error {
+	info, err := os.Stat(filepath.Join(dir, recordsFile))
+	if err == nil && info.Size() > 0 {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot look for the records in the data folder: %w", err)
+	}
+	for _, name := range []string{"workspaces", "archives"} {
+		holds, err := os.ReadDir(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot look into the data folder: %w", err)
+		}
+		if len(holds) > 0 {
+			return fmt.Errorf("cannot use the data folder %s: it has environments in %s, but its records, %s, are missing or empty, "+
+				"and a start removes what no record knows: put them back from a backup, or name another folder", dir, name, recordsFile)
+		}
 	}
 	return nil
 }

@@ -70,3 +70,37 @@ func TestWhatIsNoFolderOfThisUserIsRefused(t *testing.T) {
 		t.Errorf("another's: %v", err)
 	}
 }
+
+// TestAFolderWithoutItsRecordsIsRefused: a start would remove all that is in it.
+func TestAFolderWithoutItsRecordsIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		below   string // what there is
+		records string // "": none
+		refused bool
+	}{
+		{"a new one", "", "", false},
+		{"one whose first start was cut short", "workspaces", "", false},
+		{"a folder without records", "workspaces/env_1", "", true},
+		{"an archive without records", "archives/env_1.tar.zst", "", true},
+		{"records of no bytes", "workspaces/env_1", "empty", true},
+		{"records", "workspaces/env_1", "full", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.MkdirAll(filepath.Join(dir, c.below), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if c.records != "" {
+				content := map[string]string{"empty": "", "full": "SQLite format 3"}[c.records]
+				if err := os.WriteFile(filepath.Join(dir, recordsFile), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := requireRecords(dir)
+			if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "put them back") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -52,7 +52,10 @@ func openParts(ctx context.Context, program config.Program, c Setup) (_ *parts, 
 
 // openService opens what the service stands on, and the service.
 func (p *parts) openService(ctx context.Context, c Setup) error {
-	database, err := store.Open(ctx, filepath.Join(c.DataDir, "envapi.db"))
+	if err := requireRecords(c.DataDir); err != nil {
+		return err
+	}
+	database, err := store.Open(ctx, filepath.Join(c.DataDir, recordsFile))
 	if err != nil {
 		return err
 	}

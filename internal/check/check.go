@@ -110,7 +110,7 @@ func (c *checker) records() {
 		c.report.damaged(database, x.Refused.Error(), "the service does not start")
 	case x.Missing && folders+archives > 0:
 		c.report.damaged(database, "it is missing, and so are the records of all environments",
-			fmt.Sprintf("put it back before a start, which would remove the %d folders and %d archives", folders, archives))
+			fmt.Sprintf("put it back: the service does not start, since it would remove the %d folders and %d archives", folders, archives))
 	case x.Missing:
 		c.report.note(database, "there is none yet", "a start makes it")
 	case len(x.Damage) == 0 && x.Schema < x.Knows:
