@@ -127,9 +127,6 @@ type Store interface {
 	// that cursor names, and the next cursor or "".
 	ListEnvironments(ctx context.Context, o Owner, f ListEnvironmentsInput) ([]EnvironmentRecord, string, error)
 	CountEnvironments(ctx context.Context, o Owner) (EnvironmentCount, error)
-	// CountStates gives how many environments of all owners are in each state in which
-	// any is.
-	CountStates(ctx context.Context) (map[EnvironmentState]int, error)
 	// UpdateEnvironment reads, lets change alter, and writes in one
 	// transaction.
 	UpdateEnvironment(ctx context.Context, o Owner, id string, change func(*EnvironmentRecord) error) (EnvironmentRecord, error)
