@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"path/filepath"
 
 	"envapi/core"
 )
@@ -48,11 +46,7 @@ func snapshot(ctx context.Context, from, to string) error {
 	if err := makePrivate(to); err != nil {
 		return err
 	}
-	name, err := readOnly(from)
-	if err != nil {
-		return err
-	}
-	db, err := openOne(name, fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS))
+	db, err := connect(from, 1, toRead())
 	if err != nil {
 		return err
 	}
@@ -60,38 +54,9 @@ func snapshot(ctx context.Context, from, to string) error {
 	return errors.Join(err, db.Close())
 }
 
-// readOnly names the file at path for SQLite, to be read and no more.
-func readOnly(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	name := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro"}
-	return name.String(), nil
-}
-
-// openOne opens one connection to what a name says.
-func openOne(name string, pragmas ...string) (*sql.DB, error) {
-	u, err := url.Parse(name)
-	if err != nil {
-		return nil, err
-	}
-	query := u.Query()
-	query["_pragma"] = pragmas
-	u.RawQuery = query.Encode()
-	db, err := sql.Open("sqlite", u.String())
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	db.SetMaxIdleConns(1)
-	return db, nil
-}
-
 func (b *Backup) open(ctx context.Context, from, to string) (err error) {
 	// Whoever makes a backup syncs all of it at its end, and throws it away before.
-	b.db, err = openOne((&url.URL{Scheme: "file", Path: to}).String(),
-		fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS), "journal_mode(MEMORY)", "synchronous(OFF)")
+	b.db, err = connect(to, 1, pragmas("journal_mode(MEMORY)", "synchronous(OFF)"))
 	if err != nil {
 		return err
 	}
@@ -110,7 +75,7 @@ func (b *Backup) open(ctx context.Context, from, to string) (err error) {
 		return err
 	}
 	b.archives, b.shells = has >= schemaOfArchives, has >= schemaOfShells
-	live, err := readOnly(from)
+	live, err := sourceName(from, toRead())
 	if err != nil {
 		return err
 	}

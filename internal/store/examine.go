@@ -63,12 +63,11 @@ func Examine(ctx context.Context, path, dir string) (*Examination, error) {
 
 // inspect looks at a copy before a start would change it.
 func (x *Examination) inspect(ctx context.Context, path string) (sound bool, err error) {
-	pool, err := sql.Open("sqlite", "file:"+path)
+	pool, err := connect(path, 1, nil)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	pool.SetMaxOpenConns(1)
 	said, err := words(ctx, pool, fmt.Sprintf(`PRAGMA integrity_check(%d)`, mostDamage))
 	if err != nil && resultCode(err) == 0 {
 		return false, err

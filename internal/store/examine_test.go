@@ -56,6 +56,24 @@ func filesOf(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
+// A name of the folder for copies means nothing to SQLite, whatever is in it.
+func TestACopyIsExaminedInAFolderOfAnyName(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "50%41?mode=memory#x")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	x, err := Examine(t.Context(), killed(t), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.Store == nil || x.Schema != x.Knows || len(x.Damage) > 0 {
+		t.Fatalf("got %+v", x)
+	}
+	if err := x.Store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // killed is a store whose service was killed: what it wrote last is in its log.
 func killed(t *testing.T) string {
 	t.Helper()

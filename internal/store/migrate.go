@@ -13,27 +13,6 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate refuses what this program must not write to and brings the schema up
-// to date.
-func migrate(ctx context.Context, pool *sql.DB) error {
-	if err := checkEngine(ctx, pool); err != nil {
-		return err
-	}
-	provider, err := newProvider(pool)
-	if err != nil {
-		return err
-	}
-	has, knows, err := provider.GetVersions(ctx)
-	if err != nil {
-		return err
-	}
-	if err := known(has, knows); err != nil {
-		return err
-	}
-	_, err = provider.Up(ctx)
-	return err
-}
-
 func newProvider(pool *sql.DB) (*goose.Provider, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {

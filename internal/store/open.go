@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,9 +14,6 @@ import (
 )
 
 const (
-	// busyTimeoutMS is how long SQLite waits for a lock. Writers take turns
-	// before they get there, so only a checkpoint or another program holds one.
-	busyTimeoutMS = 10_000
 	// readers is how many queries of a kind run at one time. Lists have
 	// connections of their own: they are the longest, and must hold up no other
 	// call than lists.
@@ -130,20 +126,15 @@ func (s *Store) newStatements(on preparer) *statements {
 // openPool opens up to size connections, which last, and remembers the pool to
 // close it.
 func (s *Store) openPool(path string, size int, pragma string) (*sql.DB, error) {
-	query := url.Values{"_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS),
+	pool, err := connect(path, size, pragmas(
 		"journal_mode(WAL)",
 		fmt.Sprintf("journal_size_limit(%d)", walLimitBytes),
 		"foreign_keys(1)",
 		pragma,
-	}}
-	name := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
-	pool, err := sql.Open("sqlite", name.String())
+	))
 	if err != nil {
 		return nil, err
 	}
-	pool.SetMaxOpenConns(size)
-	pool.SetMaxIdleConns(size)
 	s.parts = append(s.parts, pool)
 	return pool, nil
 }

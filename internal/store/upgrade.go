@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"net/url"
 	"os"
 )
 
@@ -12,18 +11,27 @@ import (
 // 0 where there were no records, and the two are the same where nothing was changed.
 func (s *Store) Upgraded() (from, to int64) { return s.upgraded[0], s.upgraded[1] }
 
-// upgrade brings the schema up to date and notes what that was. Each step is one
-// transaction, so that an end in the middle leaves a schema that the next start goes
-// on from.
+// upgrade refuses what this program must not write to, brings the schema up to date and
+// notes what that was. Each step is one transaction, so that an end in the middle leaves
+// a schema that the next start goes on from.
 func (s *Store) upgrade(ctx context.Context, pool *sql.DB) error {
+	if err := checkEngine(ctx, pool); err != nil {
+		return err
+	}
 	provider, err := newProvider(pool)
 	if err != nil {
 		return err
 	}
-	if s.upgraded[0], s.upgraded[1], err = provider.GetVersions(ctx); err != nil {
+	has, knows, err := provider.GetVersions(ctx)
+	if err != nil {
 		return err
 	}
-	return migrate(ctx, pool)
+	if err := known(has, knows); err != nil {
+		return err
+	}
+	s.upgraded = [2]int64{has, knows}
+	_, err = provider.Up(ctx)
+	return err
 }
 
 // refuseNewer refuses the file of a newer envapi before anything is changed: to open it
@@ -33,12 +41,10 @@ func refuseNewer(ctx context.Context, path string) error {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		return nil //nolint:nilerr // there is none yet
 	}
-	name := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&_pragma=busy_timeout(10000)"}
-	pool, err := sql.Open("sqlite", name.String())
+	pool, err := connect(path, 1, toRead())
 	if err != nil {
 		return err
 	}
-	pool.SetMaxOpenConns(1)
 	var has int64
 	err = pool.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version`).Scan(&has)
 	if err = errors.Join(err, pool.Close()); err != nil {
