@@ -98,7 +98,9 @@ func returnTo(env EnvironmentRecord, to EnvironmentState, archive *Archive, then
 }
 
 // planActive has the folder be there, and the archive not. Where only that is there, which
-// no crash brings about, it is not thrown away.
+// no crash brings about, it is not thrown away. A crash leaves neither of one that was just
+// being created; of one that was used since, its files are lost, and an empty folder would
+// say that there never were any.
 func planActive(env EnvironmentRecord, folder, archive bool) Mending {
 	switch {
 	case folder && archive:
@@ -113,6 +115,8 @@ func planActive(env EnvironmentRecord, folder, archive bool) Mending {
 			Will: "lay out the archive of an active environment without a folder", Did: "laid out the archive of an active environment without a folder",
 			do: func(ctx context.Context, s *Service) error { return s.Workspaces.Unpack(ctx, env.ID, env.HostUID) },
 		}
+	case env.LastActivityAt.After(env.CreatedAt):
+		return Mending{Broken: "its folder is missing, and its files with it"}
 	}
 	return Mending{Will: "make a missing folder", Did: "made a missing folder", do: func(ctx context.Context, s *Service) error {
 		return s.Workspaces.Create(ctx, env.ID, env.HostUID)

@@ -5,39 +5,52 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	"envapi/core"
 )
 
 // TestThePlanSaysWhatAStartDoes has every state with and without a folder and an archive.
 func TestThePlanSaysWhatAStartDoes(t *testing.T) {
-	const missing = "its archive is missing, and it cannot be restored"
+	const (
+		missing = "its archive is missing, and it cannot be restored"
+		lost    = "its folder is missing, and its files with it"
+	)
+	created := time.Now()
 	for _, test := range []struct {
 		state           core.EnvironmentState
 		packed          bool // the record says that there is an archive
+		used            bool // since it was created
 		folder, archive bool
 		did, broken     string
 	}{
-		{core.StateActive, false, true, false, "", ""},
-		{core.StateActive, false, true, true, "removed the archive of an active environment", ""},
-		{core.StateActive, false, false, true, "laid out the archive of an active environment without a folder", ""},
-		{core.StateActive, false, false, false, "made a missing folder", ""},
-		{core.StateArchived, true, false, true, "", ""},
-		{core.StateArchived, true, true, true, "removed the folder of an archived environment", ""},
-		{core.StateArchived, true, true, false, "", missing},
-		{core.StateArchived, true, false, false, "", missing},
-		{core.StateArchiving, false, true, false, "took back the archiving of an environment", ""},
-		{core.StateArchiving, false, true, true, "took back the archiving of an environment", ""},
-		{core.StateRestoring, true, false, true, "took back the restoring of an environment", ""},
-		{core.StateRestoring, true, true, true, "took back the restoring of an environment", ""},
-		{core.StateRestoring, true, true, false, "took back the restoring of an environment", missing},
-		{core.StateRestoring, false, true, false, "dropped a fork that was not made", ""},
-		{core.StateResetting, false, true, false, "finished a reset", ""},
-		{core.StateResetting, false, false, true, "finished a reset", ""},
-		{core.StateDeleting, false, true, false, "finished a deletion", ""},
-		{core.StateDeleting, false, false, false, "finished a deletion", ""},
+		{core.StateActive, false, false, true, false, "", ""},
+		{core.StateActive, false, false, true, true, "removed the archive of an active environment", ""},
+		{core.StateActive, false, false, false, true, "laid out the archive of an active environment without a folder", ""},
+		{core.StateActive, false, false, false, false, "made a missing folder", ""},
+		{core.StateActive, false, true, false, false, "", lost},
+		{core.StateActive, false, true, true, false, "", ""},
+		{core.StateActive, false, true, false, true, "laid out the archive of an active environment without a folder", ""},
+		{core.StateArchiving, false, true, false, false, "took back the archiving of an environment", lost},
+		{core.StateArchived, true, false, false, true, "", ""},
+		{core.StateArchived, true, false, true, true, "removed the folder of an archived environment", ""},
+		{core.StateArchived, true, false, true, false, "", missing},
+		{core.StateArchived, true, false, false, false, "", missing},
+		{core.StateArchiving, false, false, true, false, "took back the archiving of an environment", ""},
+		{core.StateArchiving, false, false, true, true, "took back the archiving of an environment", ""},
+		{core.StateRestoring, true, false, false, true, "took back the restoring of an environment", ""},
+		{core.StateRestoring, true, false, true, true, "took back the restoring of an environment", ""},
+		{core.StateRestoring, true, false, true, false, "took back the restoring of an environment", missing},
+		{core.StateRestoring, false, false, true, false, "dropped a fork that was not made", ""},
+		{core.StateResetting, false, false, true, false, "finished a reset", ""},
+		{core.StateResetting, false, false, false, true, "finished a reset", ""},
+		{core.StateDeleting, false, false, true, false, "finished a deletion", ""},
+		{core.StateDeleting, false, false, false, false, "finished a deletion", ""},
 	} {
-		env := core.EnvironmentRecord{ID: "env_a", State: test.state}
+		env := core.EnvironmentRecord{ID: "env_a", State: test.state, CreatedAt: created, LastActivityAt: created}
+		if test.used {
+			env.LastActivityAt = created.Add(time.Millisecond)
+		}
 		if test.packed {
 			env.Archive = &core.Archive{}
 		}

@@ -240,6 +240,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		{"an archive is a link", func(c config) error {
 			return errors.Join(os.Remove(c.at(archive)), os.Symlink("/etc/passwd", c.at(archive)))
 		}, "damaged", archive, "no file", false},
+		{"a folder that was used is gone", func(c config) error { return os.RemoveAll(c.at("workspaces", p.id)) }, "damaged", p.id, "missing", false},
 		{"a folder is a file", func(c config) error {
 			return errors.Join(os.RemoveAll(c.at("workspaces", p.id)), os.WriteFile(c.at("workspaces", p.id), nil, 0o600))
 		}, "damaged", p.id, "its folder", false},

@@ -87,6 +87,9 @@ func (c *checker) mending(m core.Mending) {
 		f.Level, f.Logs = Damaged, "cannot mend an environment"
 		f.Says += ", and " + m.Broken
 		f.Then = "bring it back from a backup before a start, or delete the environment"
+		if m.State == core.StateActive || m.State == core.StateArchiving {
+			f.Then = "bring it back from a backup before a start, or reset or delete the environment"
+		}
 	}
 	c.report.add(f)
 }
