@@ -9,6 +9,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -89,34 +90,63 @@ type options struct {
 	version bool
 }
 
-// parseArgs reads the command line. Where that is all there is to do, done is
-// true and code the program's exit code.
+// parseArgs reads the command line of a program. Where that is all there is to do, done
+// is true and code the program's exit code.
 func parseArgs(program config.Program, usage string, p Process) (o options, code int, done bool) {
+	define := func(flags *flag.FlagSet) {
+		flags.BoolVar(&o.version, "version", false, "")
+		if program == config.ProgramHTTP {
+			flags.BoolVar(&o.dev, "dev", false, "")
+		}
+	}
+	if code, done = parseFlags(program, usage, p, p.Args, define, noArguments); done {
+		return o, code, true
+	}
+	if o.version {
+		_, _ = fmt.Fprintln(p.Stdout, program, Version())
+	}
+	return o, 0, o.version
+}
+
+// parseFlags reads a command line: define names its flags, and fit says what is wrong
+// with what was read, of which it gets what is behind the flags. Where that is all there
+// is to do, done is true and code the exit code.
+func parseFlags(program config.Program, usage string, p Process, args []string,
+	define func(*flag.FlagSet), fit func(rest []string) error,
+) (code int, done bool) {
 	flags := flag.NewFlagSet(string(program), flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	help := flags.Bool("help", false, "")
 	flags.BoolVar(help, "h", false, "")
-	flags.BoolVar(&o.version, "version", false, "")
-	if program == config.ProgramHTTP {
-		flags.BoolVar(&o.dev, "dev", false, "")
-	}
-	err := flags.Parse(p.Args)
-	switch {
-	case err != nil:
-		_, _ = fmt.Fprintf(p.Stderr, "%s: %v; see --help\n", program, err)
-		return o, 2, true
-	case flags.NArg() > 0:
-		_, _ = fmt.Fprintf(p.Stderr, "%s: there are no arguments, so not %q either; see --help\n", program, flags.Arg(0))
-		return o, 2, true
-	case *help:
+	define(flags)
+	err := flags.Parse(args)
+	if err == nil && *help {
 		_, _ = fmt.Fprint(p.Stdout, usage)
-		return o, 0, true
-	case o.version:
-		_, _ = fmt.Fprintln(p.Stdout, program, Version())
-		return o, 0, true
+		return 0, true
 	}
-	return o, 0, false
+	if err == nil {
+		err = fit(flags.Args())
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(p.Stderr, "%s: %v; see --help\n", program, err)
+		return 2, true
+	}
+	return 0, false
+}
+
+func noArguments(rest []string) error {
+	if len(rest) > 0 {
+		return fmt.Errorf("there are no arguments, so not %q either", rest[0])
+	}
+	return nil
+}
+
+// printJSON writes what programs read.
+func printJSON(w io.Writer, what any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(what)
 }
 
 // newLog makes the log that the settings ask for.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -63,36 +62,22 @@ func runBackup(ctx context.Context, p Process) int {
 
 // parseBackup reads the command line behind the word.
 func parseBackup(p Process) (to string, asJSON bool, code int, done bool) {
-	flags := flag.NewFlagSet(string(config.ProgramBackup), flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
-	help := flags.Bool("help", false, "")
-	flags.BoolVar(help, "h", false, "")
-	flags.BoolVar(&asJSON, "json", false, "")
-	err := flags.Parse(p.Args[1:])
-	switch {
-	case err == nil && *help:
-		_, _ = fmt.Fprint(p.Stdout, usageBackup)
-		return "", asJSON, 0, true
-	case err == nil && (flags.NArg() != 1 || flags.Arg(0) == ""):
-		err = errors.New("name one folder, behind the options, that is to be made")
-	}
-	if err != nil {
-		_, _ = fmt.Fprintf(p.Stderr, "%s: %v; see --help\n", config.ProgramBackup, err)
-		return "", asJSON, 2, true
-	}
-	to = flags.Arg(0)
-	if !filepath.IsAbs(to) {
-		to = filepath.Join(p.Dir, to)
-	}
-	return to, asJSON, 0, false
+	define := func(flags *flag.FlagSet) { flags.BoolVar(&asJSON, "json", false, "") }
+	code, done = parseFlags(config.ProgramBackup, usageBackup, p, p.Args[1:], define, func(rest []string) error {
+		if len(rest) != 1 || rest[0] == "" {
+			return errors.New("name one folder, behind the options, that is to be made")
+		}
+		if to = rest[0]; !filepath.IsAbs(to) {
+			to = filepath.Join(p.Dir, to)
+		}
+		return nil
+	})
+	return to, asJSON, code, done
 }
 
 func printBackup(w io.Writer, r backup.Result, asJSON bool) error {
 	if asJSON {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return printJSON(w, r)
 	}
 	_, err := fmt.Fprintf(w, "%s holds %d environments (%d archived), %d files, %d bytes; it took %v\n",
 		r.Folder, r.Environments, r.Archived, r.Files, r.Bytes, time.Duration(r.TookMS)*time.Millisecond)

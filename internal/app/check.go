@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -82,29 +81,22 @@ func runCheck(ctx context.Context, p Process) int {
 
 // parseCheck reads the command line behind the word.
 func parseCheck(p Process) (u checkup, code int, done bool) {
-	flags := flag.NewFlagSet(string(config.ProgramCheck), flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
-	help := flags.Bool("help", false, "")
-	flags.BoolVar(help, "h", false, "")
-	flags.BoolVar(&u.json, "json", false, "")
-	flags.BoolVar(&u.quick, "quick", false, "")
-	err := flags.Parse(p.Args[1:])
-	u.folder = flags.Arg(0)
-	switch {
-	case err == nil && *help:
-		_, _ = fmt.Fprint(p.Stdout, usageCheck)
-		return u, 0, true
-	case err == nil && flags.NArg() > 1:
-		err = errors.New("name one folder, behind the options")
-	case err == nil && flags.NArg() == 1 && u.folder == "":
-		err = errors.New("the name of the folder is empty")
+	define := func(flags *flag.FlagSet) {
+		flags.BoolVar(&u.json, "json", false, "")
+		flags.BoolVar(&u.quick, "quick", false, "")
 	}
-	if err != nil {
-		_, _ = fmt.Fprintf(p.Stderr, "%s: %v; see --help\n", config.ProgramCheck, err)
-		return u, checkCannot, true
-	}
-	return u, 0, false
+	code, done = parseFlags(config.ProgramCheck, usageCheck, p, p.Args[1:], define, func(rest []string) error {
+		switch {
+		case len(rest) > 1:
+			return errors.New("name one folder, behind the options")
+		case len(rest) == 1 && rest[0] == "":
+			return errors.New("the name of the folder is empty")
+		case len(rest) == 1:
+			u.folder = rest[0]
+		}
+		return nil
+	})
+	return u, code, done
 }
 
 // look checks the folder while nobody else has it.
@@ -139,9 +131,7 @@ func (u checkup) look(ctx context.Context, c config.Config) (_ *check.Report, er
 
 func (u checkup) print(w io.Writer, r *check.Report) error {
 	if u.json {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return printJSON(w, r)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, level := range []check.Level{check.Damaged, check.Mends, check.Note} {

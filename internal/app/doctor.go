@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -86,32 +85,23 @@ func runDoctor(ctx context.Context, p Process) int {
 
 // parseDoctor reads the command line behind the word.
 func parseDoctor(p Process) (d doctor, code int, done bool) {
-	flags := flag.NewFlagSet(string(config.ProgramDoctor), flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
-	help := flags.Bool("help", false, "")
-	flags.BoolVar(help, "h", false, "")
-	flags.BoolVar(&d.json, "json", false, "")
-	flags.BoolVar(&d.attack, "attack", false, "")
-	tier := flags.String("tier", "", "")
-	err := flags.Parse(p.Args[1:])
-	d.tier = sandbox.Tier(*tier)
-	switch {
-	case err == nil && *help:
-		_, _ = fmt.Fprint(p.Stdout, usageDoctor)
-		return d, 0, true
-	case err == nil && flags.NArg() > 0:
-		err = fmt.Errorf("there are no arguments, so not %q either", flags.Arg(0))
-	case err == nil && d.tier != "" && !slices.Contains(sandbox.Tiers, d.tier):
-		err = fmt.Errorf("there is no tier %q", d.tier)
-	case err == nil && d.tier != "" && !d.attack:
-		err = errors.New("--tier says which tier to attack, so it needs --attack")
+	define := func(flags *flag.FlagSet) {
+		flags.BoolVar(&d.json, "json", false, "")
+		flags.BoolVar(&d.attack, "attack", false, "")
+		flags.StringVar((*string)(&d.tier), "tier", "", "")
 	}
-	if err != nil {
-		_, _ = fmt.Fprintf(p.Stderr, "%s: %v; see --help\n", config.ProgramDoctor, err)
-		return d, 2, true
-	}
-	return d, 0, false
+	code, done = parseFlags(config.ProgramDoctor, usageDoctor, p, p.Args[1:], define, func(rest []string) error {
+		switch {
+		case len(rest) > 0:
+			return noArguments(rest)
+		case d.tier != "" && !slices.Contains(sandbox.Tiers, d.tier):
+			return fmt.Errorf("there is no tier %q", d.tier)
+		case d.tier != "" && !d.attack:
+			return errors.New("--tier says which tier to attack, so it needs --attack")
+		}
+		return nil
+	})
+	return d, code, done
 }
 
 // doctorFolder makes a folder that the users of the user tier may pass through.
@@ -170,9 +160,7 @@ func (d doctor) judge(r sandbox.Report) findings {
 
 func (d doctor) print(w io.Writer, f findings) error {
 	if d.json {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(f)
+		return printJSON(w, f)
 	}
 	_, err := fmt.Fprintf(w, "%s\n%s\n", host.Table(f.Sandbox), d.verdict(f))
 	if err == nil && f.Attacks != nil {

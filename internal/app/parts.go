@@ -23,7 +23,7 @@ import (
 type parts struct {
 	service *core.Service
 	sandbox sandbox.Host
-	store   core.Store
+	store   *store.Store
 	lock    *datalock.Lock
 	holder  datalock.Holder
 	closers []func() error // in the order of opening
