@@ -65,7 +65,7 @@ func (s *Service) makeFork(ctx context.Context, env EnvironmentRecord, in ForkEn
 	}
 	made, err = s.copyInto(ctx, made, in)
 	if err != nil {
-		s.dropFork(env.ID)
+		s.takeBackFork(p, env)
 		return EnvironmentRecord{}, s.cutShort(err)
 	}
 	return made, nil
@@ -162,16 +162,20 @@ func tooSmall(limit string, used, allowed int64) error {
 		With("limit", limit).With("allowed", allowed).With("used", used)
 }
 
+// takeBackFork drops a fork that was not made, now or as soon as that can be done.
+func (s *Service) takeBackFork(p *place, env EnvironmentRecord) {
+	if err := s.dropFork(context.Background(), env.ID); err != nil {
+		s.Log.Error("cannot drop a fork that was not made, trying again", "id", env.ID, "error", err)
+		s.finishLater(p, env.Owner)
+	}
+}
+
 // dropFork removes a fork that was not answered, as if it had never been: first what was
 // written of it, which has its uid.
-func (s *Service) dropFork(id string) {
-	err := s.Workspaces.Remove(context.Background(), id, func() {
+func (s *Service) dropFork(ctx context.Context, id string) error {
+	return s.Workspaces.Remove(ctx, id, func() {
 		s.insist("drop a fork that was not made", id, func(ctx context.Context) error {
 			return s.Store.DropEnvironment(ctx, id)
 		})
 	})
-	if err != nil {
-		// The next start does it.
-		s.Log.Error("cannot remove the folder of a fork that was not made", "id", id, "error", err)
-	}
 }

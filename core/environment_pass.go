@@ -18,19 +18,14 @@ import (
 // ended even before that: a crash would end it too, and on a full disk it may be
 // what takes every byte that the state needs. Every step can be done again, so
 // what a crash cut short the next start finishes (reconcile.go), and what an
-// error cut short the same call repeated.
+// error cut short is tried again until it is done (environment_finish.go).
 
 // ResetEnvironment kills everything in an environment and empties its folder;
 // the id is kept. An archived one becomes active and empty. When it returns the folder
 // is empty, on disk. It fails with `not_found`, `environment_busy` or, where it was
-// archived, `quota_exceeded`.
+// archived, `quota_exceeded`. What had begun by then is finished all the same.
 func (s *Service) ResetEnvironment(ctx context.Context, c Caller, in EnvironmentRef) (Environment, error) {
-	var env EnvironmentRecord
-	err := s.passThrough(ctx, c.Owner, in.EnvironmentID, StateResetting, ReasonEnvironmentReset,
-		func(ctx context.Context, resetting EnvironmentRecord) (err error) {
-			env, err = s.refill(ctx, resetting)
-			return err
-		})
+	env, err := s.passThrough(ctx, c.Owner, in.EnvironmentID, StateResetting)
 	if err != nil {
 		return Environment{}, err
 	}
@@ -40,41 +35,56 @@ func (s *Service) ResetEnvironment(ctx context.Context, c Caller, in Environment
 
 // DeleteEnvironment kills everything in an environment and removes its folder,
 // its shells and commands and their output. It fails with `not_found`, also the second
-// time, or `environment_busy`.
+// time, or `environment_busy`. What had begun by then is finished all the same.
 func (s *Service) DeleteEnvironment(ctx context.Context, c Caller, in EnvironmentRef) (Nothing, error) {
-	return Nothing{}, s.passThrough(ctx, c.Owner, in.EnvironmentID, StateDeleting, ReasonEnvironmentDeleted, s.remove)
+	_, err := s.passThrough(ctx, c.Owner, in.EnvironmentID, StateDeleting)
+	return Nothing{}, err
 }
 
-// passThrough ends everything in an environment, brings it into a passing state
-// and finishes with do. A caller that goes away stops none of it.
-func (s *Service) passThrough(ctx context.Context, o Owner, id string, state EnvironmentState, reason string, do func(context.Context, EnvironmentRecord) error) error {
+// passThrough ends everything in an environment and brings it through a passing state. A
+// caller that goes away stops none of it, and what fails is tried again without him.
+func (s *Service) passThrough(ctx context.Context, o Owner, id string, state EnvironmentState) (EnvironmentRecord, error) {
 	if err := s.begin(); err != nil {
-		return err
+		return EnvironmentRecord{}, err
 	}
 	defer s.done()
 	if _, err := s.ownEnvironment(ctx, o, id); err != nil {
-		return err // before the place is taken: nobody can hold up another's
+		return EnvironmentRecord{}, err // before the place is taken: nobody can hold up another's
 	}
 	p := s.hold(id)
 	defer s.letGo(p)
 	if err := s.pass(ctx, p, state); err != nil {
-		return err
+		return EnvironmentRecord{}, err
 	}
 	defer p.settle(nil)
+	env, err := s.change(context.WithoutCancel(ctx), p, o, state)
+	if err != nil {
+		s.finishLater(p, o)
+	}
+	return env, err
+}
 
-	ctx = context.WithoutCancel(ctx)
+// change resets or deletes an environment whose place the caller has.
+func (s *Service) change(ctx context.Context, p *place, o Owner, state EnvironmentState) (EnvironmentRecord, error) {
+	reason := ReasonEnvironmentReset
+	if state == StateDeleting {
+		reason = ReasonEnvironmentDeleted
+	}
 	left, err := s.endAll(p, doom{status: CommandKilled, reason: reason})
 	if err != nil {
-		return err
+		return EnvironmentRecord{}, err
 	}
-	env, err := s.Store.TurnEnvironment(ctx, o, id, s.quota(), func(env *EnvironmentRecord) error { return env.turn(state) })
+	env, err := s.Store.TurnEnvironment(ctx, o, p.id, s.quota(), func(env *EnvironmentRecord) error { return env.turn(state) })
 	if err != nil {
-		return notActivated(id, missing(err, "environment", id))
+		return env, notActivated(p.id, missing(err, "environment", p.id))
 	}
-	if err := vacated(ctx, id, left); err != nil {
-		return err
+	if err := vacated(ctx, p.id, left); err != nil {
+		return env, err
 	}
-	return do(ctx, env)
+	if state == StateDeleting {
+		return env, s.remove(ctx, env)
+	}
+	return s.refill(ctx, env)
 }
 
 // turn changes the state. From deleting there is no way back. What is reset has no

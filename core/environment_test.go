@@ -412,24 +412,90 @@ func TestNothingStartsInAnEnvironmentThatIsBeingReset(t *testing.T) {
 	}
 }
 
-func TestAnErrorInPassingCanBeRepeated(t *testing.T) {
+func TestAnErrorInPassingIsNoWayBack(t *testing.T) {
 	w := newWorld(t)
 	env := w.create()
-	ref := core.EnvironmentRef{EnvironmentID: env.ID}
 	w.folders.failWith(errors.New("no disk"))
-	if _, err := w.ResetEnvironment(t.Context(), alice, ref); err == nil {
+	if err := entering["reset_environment"](t.Context(), w, env.ID); err == nil {
 		t.Fatal("no error")
 	}
-	_, err := w.Exec(t.Context(), alice, execInput(env.ID, "exit 0"))
-	wantCode(t, err, core.CodeEnvironmentBusy)
-	if _, err := w.DeleteEnvironment(t.Context(), alice, ref); err == nil {
-		t.Fatal("no error")
-	}
-	_, err = w.ResetEnvironment(t.Context(), alice, ref)
-	wantCode(t, err, core.CodeEnvironmentBusy) // no way back from deleting
+	wantCode(t, entering["exec"](t.Context(), w, env.ID), core.CodeEnvironmentBusy)
+	eventually(t, "it is turned", func() bool { // unless it is being tried again in that moment
+		return core.AsError(entering["delete_environment"](t.Context(), w, env.ID)).Code != core.CodeEnvironmentBusy
+	})
+	wantCode(t, entering["reset_environment"](t.Context(), w, env.ID), core.CodeEnvironmentBusy)
+	w.wantState(env.ID, core.StateDeleting)
 	w.folders.failWith(nil)
-	_, err = w.DeleteEnvironment(t.Context(), alice, ref)
-	must(t, err)
+	eventually(t, "the deletion is done", func() bool {
+		_, err := w.GetEnvironment(t.Context(), alice, refTo(env.ID))
+		return err != nil
+	})
+}
+
+// What failed in a passing state is done without another call, and done once: an
+// environment that somebody uses again is not emptied another time.
+func TestAnErrorInPassingIsTriedAgain(t *testing.T) {
+	for name, fail := range map[string]func(w *world, store *refusing){
+		"folder": func(w *world, _ *refusing) { w.folders.failOnce("reset") },
+		"store":  func(_ *world, store *refusing) { store.once(core.StateActive) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &refusing{}
+			w := newWorld(t, func(w *world) { store.Store = w.config.Store; w.config.Store = store })
+			env := w.create()
+			w.folders.put(env.ID, "word")
+			fail(w, store)
+			if err := entering["reset_environment"](t.Context(), w, env.ID); err == nil {
+				t.Fatal("no error")
+			}
+			eventually(t, "it is reset", func() bool {
+				got, err := w.GetEnvironment(t.Context(), alice, refTo(env.ID))
+				return err == nil && got.State == core.StateActive
+			})
+			w.wantWord(env.ID, "")
+		})
+	}
+	t.Run("delete", func(t *testing.T) {
+		w := newWorld(t, func(w *world) { w.host.needsUID = true })
+		env := w.create()
+		w.folders.failOnce("remove")
+		if err := entering["delete_environment"](t.Context(), w, env.ID); err == nil {
+			t.Fatal("no error")
+		}
+		eventually(t, "it is gone", func() bool { return len(w.environments()) == 0 && w.Users(env.ID) == 0 })
+		w.wantWhole()
+	})
+	t.Run("fork", func(t *testing.T) {
+		w := newWorld(t, func(w *world) { w.host.needsUID = true })
+		env := w.create()
+		w.folders.on("copy", func(context.Context) error { return errDisk })
+		w.folders.failOnce("remove")
+		if _, err := w.ForkEnvironment(t.Context(), alice, forkOf(env.ID)); !errors.Is(err, errDisk) {
+			t.Fatalf("got %v", err)
+		}
+		eventually(t, "it is dropped", func() bool { return len(w.environments()) == 1 })
+		w.wantWhole()
+	})
+	t.Run("at a start", func(t *testing.T) {
+		w := newWorld(t)
+		env := w.create()
+		w.folders.failWith(errDisk)
+		_ = entering["delete_environment"](t.Context(), w, env.ID)
+		w.restart()
+		w.wantState(env.ID, core.StateDeleting)
+		w.folders.failWith(nil)
+		eventually(t, "it is gone", func() bool { return len(w.environments()) == 0 })
+	})
+	t.Run("not what somebody else did", func(t *testing.T) {
+		w := newWorld(t)
+		env := w.create()
+		w.folders.failOnce("reset")
+		_ = entering["reset_environment"](t.Context(), w, env.ID)
+		eventually(t, "it is reset", func() bool { return entering["reset_environment"](t.Context(), w, env.ID) == nil })
+		w.folders.put(env.ID, "word")
+		eventually(t, "nobody is at it", func() bool { return w.Users(env.ID) == 0 })
+		w.wantWord(env.ID, "word")
+	})
 }
 
 func TestWhereAccountsCannotBeKeptApartOnlyOneIsServed(t *testing.T) {

@@ -60,12 +60,12 @@ func planFor(env EnvironmentRecord, folder, archive bool) Mending {
 	switch env.State {
 	case StateDeleting:
 		return Mending{Will: "finish a deletion", Did: "finished a deletion", do: func(ctx context.Context, s *Service) error {
-			return s.remove(ctx, env)
+			return s.orLater(env, s.remove(ctx, env))
 		}}
 	case StateResetting:
 		return Mending{Will: "finish a reset", Did: "finished a reset", do: func(ctx context.Context, s *Service) error {
 			_, err := s.refill(ctx, env)
-			return err
+			return s.orLater(env, err)
 		}}
 	case StateArchiving:
 		m := returnTo(env, StateActive, nil, planActive(env, folder, archive))
@@ -73,9 +73,8 @@ func planFor(env EnvironmentRecord, folder, archive bool) Mending {
 		return m
 	case StateRestoring:
 		if env.Archive == nil {
-			return Mending{Will: "drop a fork that was not made", Did: "dropped a fork that was not made", do: func(_ context.Context, s *Service) error {
-				s.dropFork(env.ID)
-				return nil
+			return Mending{Will: "drop a fork that was not made", Did: "dropped a fork that was not made", do: func(ctx context.Context, s *Service) error {
+				return s.orLater(env, s.dropFork(ctx, env.ID))
 			}}
 		}
 		m := returnTo(env, StateArchived, env.Archive, planArchived(env, folder, archive))

@@ -24,6 +24,8 @@ type place struct {
 	// the passage. It is only ever tried for reading: a start that finds it taken
 	// is refused, or waits for the passage with a bound.
 	gate sync.RWMutex
+	// unfinished is that finishLater is at it; who passes changes it.
+	unfinished atomic.Bool
 
 	mu     sync.Mutex
 	opened *opening // the last box, or nil

@@ -47,6 +47,14 @@ func (f *fakeFolders) on(step string, do func(context.Context) error) {
 	f.at[step] = do
 }
 
+// failOnce has the next step of a kind fail.
+func (f *fakeFolders) failOnce(step string) {
+	f.on(step, func(context.Context) error {
+		f.on(step, nil)
+		return errDisk
+	})
+}
+
 func (f *fakeFolders) Pack(ctx context.Context, id string, _ int) (core.Archive, error) {
 	f.mu.Lock()
 	f.packs++

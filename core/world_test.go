@@ -220,7 +220,9 @@ func (f *fakeFolders) Create(_ context.Context, id string, uid int) error {
 func (f *fakeFolders) Path(id string) string { return "/data/workspaces/" + id }
 
 func (f *fakeFolders) Reset(ctx context.Context, id string, uid int) error {
-	_ = f.before(ctx, "reset")
+	if err := f.before(ctx, "reset"); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	gate := f.gate
 	f.mu.Unlock()
@@ -239,19 +241,19 @@ func (f *fakeFolders) Reset(ctx context.Context, id string, uid int) error {
 }
 
 func (f *fakeFolders) Remove(ctx context.Context, id string, freed func()) error {
-	_ = f.before(ctx, "remove")
-	f.mu.Lock()
-	err, keep := f.fail, f.keep
-	if err == nil {
-		delete(f.folders, id)
-		delete(f.words, id)
-		delete(f.archives, id)
+	if err := f.before(ctx, "remove"); err != nil {
+		return err
 	}
+	f.mu.Lock()
+	keep := f.keep
+	delete(f.folders, id)
+	delete(f.words, id)
+	delete(f.archives, id)
 	f.mu.Unlock()
-	if err == nil && !keep {
+	if !keep {
 		freed()
 	}
-	return err
+	return nil
 }
 
 func (f *fakeFolders) Usage(ctx context.Context, id, _ string) (int64, int64, error) {
