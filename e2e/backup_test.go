@@ -410,6 +410,16 @@ func TestABackupRefuses(t *testing.T) {
 			t.Errorf("%q: it left %v", c.to, after)
 		}
 	}
+	if os.Getuid() == 0 { // also where it is mounted elsewhere
+		at := t.TempDir()
+		if err := unix.Mount(filepath.Join(s.data, "workspaces"), at, "", unix.MS_BIND, ""); err != nil {
+			require.Feature(t, "mounts", err.Error())
+		}
+		t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+		if out, code := output(t, s.backup(t, filepath.Join(at, "backup"))); code != 1 || !strings.Contains(out, "cannot be in the data folder") {
+			t.Errorf("through a mount it exited with %d: %s", code, out)
+		}
+	}
 	nothing := *s
 	nothing.data = home
 	if out, code := output(t, nothing.backup(t, filepath.Join(passable(t), "backup"))); code != 1 || !strings.Contains(out, "no records") {

@@ -21,6 +21,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -99,12 +100,19 @@ func (q *Request) check() (err error) {
 	if _, err := os.Lstat(q.To); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fmt.Errorf("%s is there already: name a folder that is not", q.To))
 	}
-	return outside(data, filepath.Dir(q.To))
+	return q.outside(data)
 }
 
-// outside fails where a folder is the data folder, or below it.
-func outside(data os.FileInfo, folder string) error {
-	folder, err := filepath.EvalSymlinks(folder)
+// outside fails where the backup would be in the data folder, whatever its name there, or
+// in one of those in it, which may be mounted somewhere else too.
+func (q *Request) outside(data os.FileInfo) error {
+	own := []os.FileInfo{data}
+	for _, name := range []string{liveName, archiveName, logsName, "trash", "staging", "private"} {
+		if info, err := os.Stat(filepath.Join(q.Data, name)); err == nil {
+			own = append(own, info)
+		}
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(q.To))
 	if err != nil {
 		return fmt.Errorf("the folder that the backup is to be in must be there: %w", err)
 	}
@@ -113,7 +121,7 @@ func outside(data os.FileInfo, folder string) error {
 		if err != nil {
 			return fmt.Errorf("cannot look at the folder that the backup is to be in: %w", err)
 		}
-		if os.SameFile(info, data) {
+		if slices.ContainsFunc(own, func(o os.FileInfo) bool { return os.SameFile(o, info) }) {
 			return errors.New("a backup cannot be in the data folder: name another place, best on another disk")
 		}
 		if folder == filepath.Dir(folder) {
@@ -144,7 +152,7 @@ func (q *Request) fill(ctx context.Context, p *partial) (r Result, err error) {
 			err = cause
 		}
 	}()
-	if err := space.fits(sizeOf(filepath.Join(q.Data, storeName))); err != nil {
+	if err := space.fits(core.DiskUse{Bytes: sizeOf(filepath.Join(q.Data, storeName))}); err != nil {
 		return r, err
 	}
 	records, err := store.NewBackup(ctx, filepath.Join(q.Data, storeName), filepath.Join(p.path, storeName))
@@ -152,12 +160,12 @@ func (q *Request) fill(ctx context.Context, p *partial) (r Result, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
-	m, err := newMaker(q, p, records)
+	m, err := newMaker(q, p, records, space)
 	if err != nil {
 		return r, err
 	}
 	defer m.close()
-	if err := m.copyAll(ctx, space); err != nil {
+	if err := m.copyAll(ctx); err != nil {
 		return r, err
 	}
 	m.result.Folder = q.To

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,8 +13,10 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/require"
 	"envapi/internal/store"
 	"envapi/internal/workspace"
 )
@@ -311,10 +314,10 @@ func (d *deployment) meddled(t *testing.T, when func(*partial) bool, do func()) 
 	defer p.close()
 	records, err := store.NewBackup(t.Context(), filepath.Join(d.dir, storeName), filepath.Join(p.path, storeName))
 	must(t, err)
-	m, err := newMaker(&q, p, records)
+	m, err := newMaker(&q, p, records, &space{dir: p.dir})
 	must(t, err)
 	ctx := &meddler{Context: t.Context(), when: func() bool { return when(p) }, do: do}
-	must(t, m.copyAll(ctx, &space{dir: p.dir}))
+	must(t, m.copyAll(ctx))
 	m.close()
 	if !ctx.done {
 		t.Fatal("nothing was done in the middle")
@@ -355,12 +358,63 @@ func TestABackupLeavesRoomOnTheDiskOfTheService(t *testing.T) {
 	}
 }
 
+// TestOneFileTooMuchIsNoFullDisk: a file system says the same of both.
+func TestOneFileTooMuchIsNoFullDisk(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	must(t, err)
+	defer dir.Close()
+	s := &space{dir: dir}
+	for _, c := range []struct {
+		err  error
+		full bool
+	}{{unix.ENOSPC, false}, {unix.EDQUOT, true}, {unix.EIO, false}} {
+		var e *core.Error
+		err := s.judge(fmt.Errorf("set an attribute: %w", c.err))
+		if full := errors.As(err, &e) && e.Code == core.CodeDiskFull; full != c.full || err == nil {
+			t.Errorf("%v is %v", c.err, err)
+		}
+	}
+}
+
+// TestABackupLeavesFilesToTheService, where the disk counts them in advance.
+func TestABackupLeavesFilesToTheService(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	must(t, err)
+	defer dir.Close()
+	s := &space{dir: dir}
+	_, total, err := s.look()
+	must(t, err)
+	if total.Files == 0 {
+		require.Feature(t, "inodes", "the disk of this test does not count files in advance")
+	}
+	s.least.Files = total.Files
+	var e *core.Error
+	if err := s.fits(core.DiskUse{Files: 1}); !errors.As(err, &e) || e.Code != core.CodeDiskFull {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestWhatIsNotFinishedHasItsMark: a kill while the disk is waited for leaves
+// what the next backup finds.
+func TestWhatIsNotFinishedHasItsMark(t *testing.T) {
+	parent := t.TempDir()
+	p, err := begin(t.Context(), filepath.Join(parent, "backup"))
+	must(t, err)
+	must(t, p.dir.Close()) // so nothing can be written to disk
+	if err := p.finish(); err == nil {
+		t.Error("it was finished without the disk")
+	}
+	if _, err := os.Lstat(filepath.Join(p.path, markName)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTheGuardEndsABackup when the room goes while it copies.
 func TestTheGuardEndsABackup(t *testing.T) {
 	dir, err := os.Open(t.TempDir())
 	must(t, err)
 	defer dir.Close()
-	s := &space{dir: dir, least: 1 << 60}
+	s := &space{dir: dir, least: core.DiskUse{Bytes: 1 << 60}}
 	ctx, stop := s.guard(t.Context())
 	defer stop()
 	select {

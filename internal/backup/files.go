@@ -46,7 +46,7 @@ func (m *maker) folder(ctx context.Context, env core.EnvironmentRecord) (err err
 	}()
 	tree, err := vault.Copy(ctx, from, base, env.HostUID, m.most(env))
 	if err != nil {
-		return unfound(err)
+		return unfound(m.space.judge(err)) // before what was copied gives its room back
 	}
 	defer func() { _ = tree.Close() }()
 	if err := m.still(from, env.ID); err != nil {
@@ -137,7 +137,7 @@ func (m *maker) archive(ctx context.Context, env core.EnvironmentRecord) (*core.
 	to := os.NewFile(uintptr(n), name)
 	size, err := copyFile(ctx, from, to)
 	if err = errors.Join(err, to.Close()); err != nil {
-		return nil, fmt.Errorf("copy its archive: %w", err)
+		return nil, fmt.Errorf("copy its archive: %w", m.space.judge(err))
 	}
 	for _, recorded := range []*core.Archive{env.Archive, now.Archive} {
 		if recorded != nil && recorded.Bytes == size {

@@ -13,6 +13,7 @@ import (
 
 	"envapi/core"
 	"envapi/internal/outputlog"
+	"envapi/internal/plain"
 	"envapi/internal/store"
 	"envapi/internal/workspace"
 	"envapi/internal/workspace/vault"
@@ -41,14 +42,17 @@ type maker struct {
 	records *store.Backup
 	result  Result
 	sizes   map[string]core.DiskUse // of folders, when they were counted
+	space   *space
 
 	path              string   // of the backup
 	live, archives    *os.File // of the service
 	madeLive, madeOld *os.File // the same of the backup
 }
 
-func newMaker(q *Request, p *partial, records *store.Backup) (_ *maker, err error) {
-	m := &maker{request: q, records: records, path: p.path, sizes: map[string]core.DiskUse{}, result: Result{Left: []Left{}}}
+func newMaker(q *Request, p *partial, records *store.Backup, s *space) (_ *maker, err error) {
+	m := &maker{
+		request: q, records: records, space: s, path: p.path, sizes: map[string]core.DiskUse{}, result: Result{Left: []Left{}},
+	}
 	defer func() {
 		if err != nil {
 			m.close()
@@ -93,16 +97,16 @@ func (m *maker) close() {
 }
 
 // copyAll copies all environments that the copy of the store has.
-func (m *maker) copyAll(ctx context.Context, s *space) error {
+func (m *maker) copyAll(ctx context.Context) error {
 	all, err := m.records.Environments(ctx)
 	if err != nil {
 		return err
 	}
-	need, err := m.count(ctx, all, s.shares)
+	need, err := m.count(ctx, all)
 	if err != nil {
 		return err
 	}
-	if err := s.fits(need); err != nil {
+	if err := m.space.fits(need); err != nil {
 		return err
 	}
 	for _, env := range all {
@@ -114,24 +118,26 @@ func (m *maker) copyAll(ctx context.Context, s *space) error {
 }
 
 // count gives about what the copies take. What cannot be counted is found out later.
-func (m *maker) count(ctx context.Context, all []core.EnvironmentRecord, shared bool) (need int64, err error) {
+func (m *maker) count(ctx context.Context, all []core.EnvironmentRecord) (need core.DiskUse, err error) {
 	for _, env := range all {
 		use, err := workspace.Count(ctx, m.live, env.ID)
 		if ctx.Err() != nil {
-			return 0, ctx.Err()
+			return need, ctx.Err()
 		}
 		if err == nil {
 			m.sizes[env.ID] = use
 		} else if env.Archive != nil {
-			use = core.DiskUse{Bytes: env.Archive.Bytes}
+			use = core.DiskUse{Bytes: env.Archive.Bytes, Files: 1}
 		}
-		need += use.Bytes
+		need.Bytes += use.Bytes
+		need.Files += use.Files
 	}
-	if shared {
-		return 0, nil
+	if m.space.shares {
+		return core.DiskUse{Files: need.Files}, nil
 	}
 	logs, err := outputlog.Size(filepath.Join(m.request.Data, logsName))
-	return need + logs, err
+	need.Bytes += logs
+	return need, err
 }
 
 // environment copies one, and brings its record into line with what was copied.
@@ -146,8 +152,9 @@ func (m *maker) environment(ctx context.Context, env core.EnvironmentRecord) err
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if full(err) {
-		return core.Errorf(core.CodeDiskFull, "there is no more room for the backup").Because(err)
+	var e *core.Error
+	if errors.As(err, &e) && e.Code == core.CodeDiskFull {
+		return err
 	}
 	if err := m.logs(ctx, env.ID); err != nil {
 		return err
@@ -170,8 +177,8 @@ func (m *maker) environment(ctx context.Context, env core.EnvironmentRecord) err
 func (m *maker) conclude(ctx context.Context, env core.EnvironmentRecord, archive *core.Archive, err error) error {
 	m.result.Environments++
 	if err != nil {
-		m.result.Left = append(m.result.Left, Left{env.ID, err.Error()})
-		if errors.Is(err, errPassing) || errors.Is(err, errUnlike) {
+		m.result.Left = append(m.result.Left, Left{env.ID, plain.Text(err.Error())})
+		if errors.Is(err, errPassing) || errors.Is(err, errUnlike) || env.State == core.StateArchived {
 			return nil // the service has no more of it, and its record says so
 		}
 	}
@@ -249,10 +256,4 @@ func (m *maker) remove(ctx context.Context, id string) error {
 		gone(unix.Unlinkat(int(m.madeOld.Fd()), workspace.ArchiveName(id), 0)),
 		os.RemoveAll(filepath.Join(m.path, logsName, id)),
 	)
-}
-
-// full says whether an error is that of a disk that is full.
-func full(err error) bool {
-	var e *core.Error
-	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.As(err, &e) && e.Code == core.CodeDiskFull
 }

@@ -59,13 +59,17 @@ func (p *partial) open() (err error) {
 	return unix.Flock(int(p.dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 }
 
-// finish gives the backup its name, when all of it is on disk.
+// finish gives the backup its name, when all of it is on disk. Writing it there can take
+// minutes, so what says that it is none goes only after that.
 func (p *partial) finish() error {
+	// One call for all files; it says where one could not be written (Linux 5.8).
+	if err := unix.Syncfs(int(p.dir.Fd())); err != nil {
+		return fmt.Errorf("cannot write the backup to disk: %w", err)
+	}
 	if err := os.Remove(filepath.Join(p.path, markName)); err != nil {
 		return fmt.Errorf("cannot finish the backup: %w", err)
 	}
-	// One call for all files; it says where one could not be written (Linux 5.8).
-	if err := unix.Syncfs(int(p.dir.Fd())); err != nil {
+	if err := p.dir.Sync(); err != nil {
 		return fmt.Errorf("cannot write the backup to disk: %w", err)
 	}
 	err := unix.Renameat2(unix.AT_FDCWD, p.path, unix.AT_FDCWD, p.to, unix.RENAME_NOREPLACE)

@@ -10,10 +10,7 @@
 // below the folder may have any name; what is reported has no control characters.
 package check
 
-import (
-	"strconv"
-	"strings"
-)
+import "envapi/internal/plain"
 
 // Level is how bad a finding is.
 type Level string
@@ -81,7 +78,7 @@ func (r *Report) add(f Finding) {
 		r.Notes++
 	}
 	if len(r.Findings) < mostFindings {
-		f.What, f.Says, f.Then = plain(f.What), plain(f.Says), plain(f.Then)
+		f.What, f.Says, f.Then = plain.Text(f.What), plain.Text(f.Says), plain.Text(f.Then)
 		r.Findings = append(r.Findings, f)
 	}
 }
@@ -96,12 +93,4 @@ func (r *Report) mends(what, says, then string) {
 
 func (r *Report) damaged(what, says, then string) {
 	r.add(Finding{Level: Damaged, What: what, Says: says, Then: then})
-}
-
-// plain gives a text as it is where a terminal shows it so, and else quoted.
-func plain(text string) string {
-	if quoted := strconv.Quote(text); strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) != text {
-		return quoted
-	}
-	return text
 }
