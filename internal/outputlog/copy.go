@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 const (
@@ -134,7 +133,7 @@ func (c *copier) segments(id string) (size int64, whole bool, err error) {
 
 // file copies a file as far as it goes now.
 func (c *copier) file(from, to string) (size int64, err error) {
-	in, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	in, err := openFile(from, os.O_RDONLY)
 	if err != nil {
 		return 0, err
 	}

@@ -55,7 +55,7 @@ func (r *reader) open(g *segment) error {
 		return nil
 	}
 	r.close()
-	f, err := os.Open(g.path)
+	f, err := openFile(g.path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) && r.from != g {
 		r.from = g // not twice: then it is not the ring that took it
 		return nil

@@ -83,7 +83,7 @@ func (s *segment) blockAt(stream core.Stream, offset int64) block {
 // loadSegment reads a segment's file and makes its index. It ends before the
 // first frame that is not whole: a write that kill -9 or a full disk cut short.
 func loadSegment(path string, seq int) (*segment, error) {
-	f, err := os.Open(path)
+	f, err := openFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

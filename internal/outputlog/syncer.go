@@ -128,7 +128,7 @@ func (d dirtySegment) collect(root string, paths map[string]bool) {
 
 // syncPath syncs a file or a folder; one that was deleted needs none.
 func syncPath(path string) error {
-	f, err := os.Open(path)
+	f, err := openPath(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

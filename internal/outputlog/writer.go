@@ -136,10 +136,10 @@ func (l *Log) begin() *segment {
 // createSegment makes a segment's file, and its folder if there is none yet.
 func createSegment(path string, h segmentHeader) (*os.File, error) {
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	file, err := os.OpenFile(path, flags, 0o600)
+	file, err := openFile(path, flags)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
-			file, err = os.OpenFile(path, flags, 0o600)
+			file, err = openFile(path, flags)
 		}
 	}
 	if err != nil {
