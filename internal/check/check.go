@@ -56,9 +56,10 @@ func Run(ctx context.Context, r Request) (_ *Report, err error) {
 	if c.exam, err = store.Examine(ctx, filepath.Join(r.Data, database), r.Temp); err != nil {
 		return nil, err
 	}
-	c.records()
 	if s := c.exam.Store; s != nil {
 		defer func() { err = errors.Join(err, s.Close()) }()
+	}
+	if c.records() {
 		if err := errors.Join(c.environments(), c.logs()); err != nil {
 			return nil, err
 		}
@@ -73,10 +74,16 @@ func (c *checker) layout() error {
 	if err != nil {
 		return fmt.Errorf("cannot list the data folder: %w", err)
 	}
+	var ours bool
 	for _, e := range entries {
-		if !known[e.Name()] {
+		if known[e.Name()] {
+			ours = true
+		} else {
 			c.report.note(e.Name(), "it is none of the service's", "it is passed over")
 		}
+	}
+	if !ours { // a wrong name, or a disk that is not mounted: all would be well with it
+		return fmt.Errorf("%s is no data folder: no service or backup has made anything in it", c.Data)
 	}
 	info, err := os.Lstat(filepath.Join(c.Data, database))
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
@@ -97,8 +104,8 @@ func (c *checker) layout() error {
 	return nil
 }
 
-// records says what is wrong with the database itself.
-func (c *checker) records() {
+// records says what is wrong with the database itself, and whether a start would use it.
+func (c *checker) records() bool {
 	x := c.exam
 	c.report.Schema, c.report.Knows = x.Schema, x.Knows
 	for _, said := range x.Damage {
@@ -108,15 +115,18 @@ func (c *checker) records() {
 	switch {
 	case x.Refused != nil:
 		c.report.damaged(database, x.Refused.Error(), "the service does not start")
+		return false
 	case x.Missing && folders+archives > 0:
-		c.report.damaged(database, "it is missing, and so are the records of all environments",
+		c.report.damaged(database, "it is missing or empty, and so the records of all environments",
 			fmt.Sprintf("put it back: the service does not start, since it would remove the %d folders and %d archives", folders, archives))
+		return false
 	case x.Missing:
 		c.report.note(database, "there is none yet", "a start makes it")
 	case len(x.Damage) == 0 && x.Schema < x.Knows:
 		c.report.mends(database, fmt.Sprintf("its schema has version %d", x.Schema),
 			fmt.Sprintf("a start upgrades it to version %d", x.Knows))
 	}
+	return x.Store != nil
 }
 
 // logs looks at the output.
