@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"envapi/sandbox/proctree"
 )
 
 // held is what a service holds at one moment.
@@ -144,7 +146,11 @@ func (s *service) held(ctx context.Context) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	h.processes = descendants(s.cmd.Process.Pid)
+	below, err := proctree.Descendants(s.cmd.Process.Pid)
+	if err != nil {
+		return held{}, err
+	}
+	h.processes = int64(len(below))
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return held{}, err
@@ -182,37 +188,6 @@ func (s *service) ofItself(ctx context.Context) (held, error) {
 		}
 	}
 	return h, nil
-}
-
-// descendants counts the processes below one, without those that only share its memory
-// for a moment.
-func descendants(pid int) int64 {
-	parents := map[int][]int{}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		child, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
-		if err != nil {
-			continue // it has ended
-		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if len(fields) < 2 {
-			continue
-		}
-		if parent, err := strconv.Atoi(fields[1]); err == nil {
-			parents[parent] = append(parents[parent], child)
-		}
-	}
-	var count int64
-	for next := parents[pid]; len(next) > 0; {
-		child := next[0]
-		next = append(next[1:len(next):len(next)], parents[child]...)
-		count++
-	}
-	return count
 }
 
 // cgroups counts the groups below those that the service has made, in all hierarchies.

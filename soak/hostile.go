@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/coder/websocket"
 )
 
 // attacks are what a hostile client does, each in a new environment, which is deleted
@@ -243,7 +245,7 @@ func attackTerminals(ctx context.Context, c *client) error {
 		}
 		defer func() { _ = conn.CloseNow() }()
 		for range 8 {
-			c.tally.endured("typing", conn.Write(ctx, 2, []byte(strings.Repeat("echo x; ", 4096)+"\n")))
+			c.tally.endured("typing", conn.Write(ctx, websocket.MessageBinary, []byte(strings.Repeat("echo x; ", 4096)+"\n")))
 		}
 	}
 	return nil
