@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"database/sql"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	_ "modernc.org/sqlite" // what the records say while no service serves them
 )
@@ -172,20 +170,13 @@ func (b *faultBed) noRemains(w faultScene) error {
 	if err != nil || bytes.Contains(mounts, []byte(b.s.data)) {
 		return fmt.Errorf("there are mounts below %s: %w", b.s.data, err)
 	}
-	var st syscall.Stat_t
-	if err := syscall.Stat(filepath.Join(b.s.data, "private"), &st); err != nil {
-		return err
+	for _, group := range b.s.cgroups(b.t) {
+		pids, err := os.ReadFile(filepath.Join(group, "cgroup.procs")) // a group may go meanwhile
+		if err == nil && len(pids) > 0 {
+			return fmt.Errorf("processes are left in %s: %q", group, pids)
+		}
 	}
-	own := fmt.Sprintf("/envapi-%x-%x/", st.Dev, st.Ino)
-	return filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, _ error) error {
-		if d == nil || d.Name() != "cgroup.procs" || !strings.Contains(path, own) {
-			return nil // groups of others come and go
-		}
-		if pids, err := os.ReadFile(path); err == nil && len(pids) > 0 {
-			return fmt.Errorf("processes are left in %s: %q", path, pids)
-		}
-		return nil
-	})
+	return nil
 }
 
 // said is what the service has logged, but for requests.

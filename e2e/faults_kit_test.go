@@ -68,15 +68,20 @@ func newFaultBed(t *testing.T, c faultCase) *faultBed {
 	return &faultBed{faultCase: c, t: t, s: s, file: file}
 }
 
-// arm gives package faults its line, in one step.
 func (b *faultBed) arm(line string) {
 	b.t.Helper()
-	err := os.WriteFile(b.file+".new", []byte(line+"\n"), 0o600)
+	armFaults(b.t, b.file, line)
+}
+
+// armFaults gives package faults its line, in one step.
+func armFaults(t *testing.T, file, line string) {
+	t.Helper()
+	err := os.WriteFile(file+".new", []byte(line+"\n"), 0o600)
 	if err == nil {
-		err = os.Rename(b.file+".new", b.file)
+		err = os.Rename(file+".new", file)
 	}
 	if err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
