@@ -118,7 +118,7 @@ func namesIn(t *testing.T, folder string) []string {
 func TestABackupIsADataFolder(t *testing.T) {
 	onEachTier(t, func(t *testing.T, s *service) {
 		p, archived := s.place(t), s.place(t)
-		p.sh(t, aTree)
+		p.sh(t, aTree+"; mkdir -m 0 shut")
 		before := p.sh(t, looks)
 		archived.sh(t, aTree)
 		packed := archived.sh(t, looks)
@@ -152,6 +152,11 @@ func TestABackupIsADataFolder(t *testing.T) {
 					t.Error("the service is another one after the backup")
 				}
 				s.stop(t)
+			}
+			if when == "stopped" { // restored as docs/operations.md says
+				made := &service{config: s.config}
+				made.data, to = to, filepath.Join(passable(t), "data")
+				made.backsUp(t, to)
 			}
 			if err := os.Chmod(to, 0o711); err != nil { //nolint:gosec // as a data folder is, for the user tier
 				t.Fatal(err)

@@ -35,7 +35,7 @@ func failed(what string, err error) error {
 			With("retry_after_ms", retryAfterMS).Because(err)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("cannot %s: the store's file is damaged or no SQLite database; "+
-			"restore it from a backup, or move it away to start without records: %w", what, err)
+			"put the whole data folder back from a backup: %w", what, err)
 	}
 	return fmt.Errorf("cannot %s: %w", what, err)
 }

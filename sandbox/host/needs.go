@@ -44,7 +44,7 @@ func setting(name string) string {
 const (
 	needOrdinaryUser   = "run the service as an ordinary user"
 	needRoot           = "run the service as root"
-	needPassable       = "let others pass through every folder above the data folder (chmod o+x), or put the data folder where they can"
+	needPassable       = "let others pass through the data folder and every folder above it (chmod o+x), or put the data folder where they can"
 	needUserNamespaces = "set the sysctl user.max_user_namespaces above 0"
 	needClone          = "set the sysctl kernel.unprivileged_userns_clone to 1, or run the service as root"
 	needProfile        = "the container's seccomp profile must allow clone and unshare with new namespaces, mount, umount2, pivot_root and the calls beside them (for Docker --security-opt seccomp=PROFILE)"
