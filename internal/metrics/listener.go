@@ -24,7 +24,6 @@ const (
 	scrapeBound    = 10 * time.Second
 	headerTimeout  = 5 * time.Second
 	writeTimeout   = 30 * time.Second
-	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 16 << 10
 )
 
@@ -58,11 +57,12 @@ func Listen(ctx context.Context, c Config) (*Listener, error) {
 			ReadHeaderTimeout: headerTimeout,
 			ReadTimeout:       headerTimeout,
 			WriteTimeout:      writeTimeout,
-			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
 			ErrorLog:          slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 		},
 	}
+	// Who had its answer must not keep a place that the next one needs.
+	l.server.SetKeepAlivesEnabled(false)
 	go func() {
 		defer close(l.served)
 		err := l.server.Serve(netutil.LimitListener(socket, maxConnections))

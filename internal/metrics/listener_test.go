@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -121,6 +122,31 @@ func TestAnAddressThatIsTakenIsToldByItsSetting(t *testing.T) {
 	_, err := Listen(t.Context(), Config{Addr: l.Addr, Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "ENVAPI_METRICS_ADDR="+l.Addr) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestWhoHadItsAnswerHoldsNoPlace: others who keep their connections must not keep a
+// scraper out.
+func TestWhoHadItsAnswerHoldsNoPlace(t *testing.T) {
+	l := listen(t, Config{})
+	for range maxConnections {
+		held, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+		if _, err := io.WriteString(held, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if err := held.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, held); err != nil {
+			t.Fatalf("the connection is kept: %v", err)
+		}
+	}
+	if status, text := ask(t, http.MethodGet, "http://"+l.Addr+"/metrics", ""); status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
 	}
 }
 
