@@ -164,6 +164,16 @@ func fail(program config.Program, p Process, what string, err error) int {
 	return 1
 }
 
+// startFailed says why a program could not start, and gives the exit code. One that was
+// told to stop before it served has not failed.
+func startFailed(ctx context.Context, program config.Program, p Process, err error) int {
+	if ctx.Err() == nil {
+		return fail(program, p, "cannot start", err)
+	}
+	_, _ = fmt.Fprintf(p.Stderr, "%s: stopped before it served\n", program)
+	return 0
+}
+
 // within gives the error of do, or another where it takes longer than a bound.
 func within(bound time.Duration, do func() error) error {
 	done := make(chan error, 1)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,23 @@ func TestTheCommandLine(t *testing.T) {
 				t.Errorf("code %d, stdout %q, stderr %q", code, stdout, stderr)
 			}
 		})
+	}
+}
+
+// Whoever stops a service that still starts, as an operator's supervisor does, is not
+// told that it failed, and not of everything that was cut short.
+func TestAStartThatIsStoppedIsNoFailure(t *testing.T) {
+	for name, program := range map[string]func(context.Context, Process) int{"envapi-http": RunHTTP, "envapi-mcp": RunMCP} {
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		stopped := func(_ context.Context, p Process) int { return program(ctx, p) }
+		code, _, said := run(t, stopped, []string{
+			"ENVAPI_DATA_DIR=" + filepath.Join(t.TempDir(), "data"), "ENVAPI_ADDR=127.0.0.1:0",
+			"ENVAPI_KEYRING_URL=http://127.0.0.1:1", "ENVAPI_LOG_LEVEL=error",
+		})
+		if code != 0 || said != name+": stopped before it served\n" {
+			t.Errorf("%s: code %d, and it said %q", name, code, said)
+		}
 	}
 }
 

@@ -76,7 +76,7 @@ func RunHTTP(ctx context.Context, p Process) int {
 	}
 	s, err := StartHTTP(ctx, Setup{Config: c, Dev: o.dev, Log: newLog(c, p.Stderr)})
 	if err != nil {
-		return fail(config.ProgramHTTP, p, "cannot start", err)
+		return startFailed(ctx, config.ProgramHTTP, p, err)
 	}
 	if s.dev != nil {
 		s.dev.print(p.Stdout, s.URL)

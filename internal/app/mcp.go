@@ -47,7 +47,7 @@ func RunMCP(ctx context.Context, p Process) int {
 	log := newLog(c, p.Stderr)
 	parts, err := openParts(ctx, config.ProgramMCP, Setup{Config: c, Log: log})
 	if err != nil {
-		return fail(config.ProgramMCP, p, "cannot start", err)
+		return startFailed(ctx, config.ProgramMCP, p, err)
 	}
 	log.Info("envapi-mcp is serving", "version", Version(), "tier", parts.sandbox.Tier(), "data_folder", c.DataDir)
 	server := mcpserver.New(mcpserver.Config{
