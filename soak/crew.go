@@ -231,7 +231,7 @@ func (all *crew) dismiss() {
 // call makes one call whose answer is JSON, over one of the two doors.
 func (c *client) call(ctx context.Context, operation string, input object) (object, error) {
 	k, do := kind{"rest", operation}, c.rest
-	if c.tools[operation] && c.rand.IntN(2) == 0 {
+	if c.tools[operation] && c.overMCP(operation) {
 		k, do = kind{"mcp", operation}, c.tool
 	}
 	var answer object
@@ -243,6 +243,17 @@ func (c *client) call(ctx context.Context, operation string, input object) (obje
 		return answer, fmt.Errorf("%s %s: %w", k.door, operation, err)
 	}
 	return answer, nil
+}
+
+// overMCP chooses a door: by chance, once an operation was driven over both.
+func (c *client) overMCP(operation string) bool {
+	switch {
+	case !c.tally.succeeded(kind{"rest", operation}):
+		return false
+	case !c.tally.succeeded(kind{"mcp", operation}):
+		return true
+	}
+	return c.rand.IntN(2) == 0
 }
 
 // noted does something that is one call of a kind, not too soon after the one before,

@@ -266,8 +266,10 @@ func playArchive(ctx context.Context, c *client) error {
 	if err := errors.Join(err, want("state", text(a, "state"), "archived")); err != nil {
 		return err
 	}
-	if c.rand.IntN(2) == 0 || !c.tally.succeeded("rest restore_environment") {
-		a, err = c.call(ctx, "restore_environment", c.here(nil))
+	const restoring = "restore_environment"
+	driven := c.tally.succeeded(kind{"rest", restoring}) && c.tally.succeeded(kind{"mcp", restoring})
+	if !driven || c.rand.IntN(2) == 0 {
+		a, err = c.call(ctx, restoring, c.here(nil))
 		if err := errors.Join(err, want("state", text(a, "state"), "active")); err != nil {
 			return err
 		}

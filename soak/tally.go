@@ -28,6 +28,8 @@ type tally struct {
 // kind is what is told apart: an operation over a door, "rest" or "mcp".
 type kind struct{ door, operation string }
 
+func (k kind) String() string { return k.door + " " + k.operation }
+
 // record is how the calls of one kind ended.
 type record struct {
 	times []time.Duration // of those that were answered, refusals too
@@ -52,7 +54,7 @@ func (t *tally) note(k kind, took time.Duration, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
-		t.driven[k.door+" "+k.operation] = true
+		t.driven[k.String()] = true
 	}
 	if !t.counting {
 		return
@@ -141,7 +143,7 @@ func (t *tally) print(out io.Writer) {
 		r := t.calls[k]
 		calls += len(r.times)
 		slices.Sort(r.times)
-		fmt.Fprintf(out, "%-26s %8d %10s %10s %10s  %s\n", k.door+" "+k.operation, len(r.times),
+		fmt.Fprintf(out, "%-26s %8d %10s %10s %10s  %s\n", k, len(r.times),
 			ms(quantile(r.times, 0.5)), ms(quantile(r.times, 0.99)), ms(quantile(r.times, 1)), counts(r.codes))
 	}
 	fmt.Fprintf(out, "\n%d calls in all, %d wrong; hostile ones: %d, refused as %s\n\n", calls, t.wrongs, t.hostile, counts(t.refused))
@@ -169,9 +171,9 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
 
-// succeeded says whether an operation, with its door before it, ever has.
-func (t *tally) succeeded(name string) bool {
+// succeeded says whether an operation over a door ever has.
+func (t *tally) succeeded(k kind) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.driven[name]
+	return t.driven[k.String()]
 }
