@@ -102,6 +102,17 @@ func TestTheOperationsPageLeadsToWhatItHas(t *testing.T) {
 	}
 }
 
+// TestEveryDecisionIsListed in the table of template.md, to which the documents lead.
+func TestEveryDecisionIsListed(t *testing.T) {
+	t.Parallel()
+	list := readFile(t, "../docs/adr/template.md")
+	for _, name := range namesIn(t, "../docs/adr") {
+		if name != "template.md" && !strings.Contains(list, "]("+name+")") {
+			t.Errorf("%s is not in the list", name)
+		}
+	}
+}
+
 // runAsWritten runs blocks and compares what they print.
 func runAsWritten(t *testing.T, all []block) {
 	t.Helper()

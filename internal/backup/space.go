@@ -93,7 +93,7 @@ func (s *space) fits(need core.DiskUse) error {
 }
 
 func noRoom(of string, need, free, least int64) error {
-	return core.Errorf(core.CodeDiskFull, "there is no room for the backup: it takes about %d %s, %d are free, and %d of them must stay so",
+	return core.Errorf(core.CodeDiskFull, "there is no room for the backup: it takes %d %s or more, %d are free, and %d of them must stay so",
 		need, of, free, least)
 }
 
