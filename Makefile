@@ -7,7 +7,7 @@ STAMP        := -s -w -X envapi/internal/app.version=$(VERSION)
 INIT         := sandbox/initbin/envapi-init
 
 .DEFAULT_GOAL := help
-.PHONY: help install build run test check generate bench smoke crash clean
+.PHONY: help install build run test check generate bench soak smoke crash clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
