@@ -119,7 +119,7 @@ func (u checkup) look(ctx context.Context, c config.Config) (_ *check.Report, er
 	}
 	temp, err := os.MkdirTemp("", "envapi-check-")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot make a folder for a copy of the records, for which TMPDIR says where: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	report, err := check.Run(ctx, check.Request{Data: folder, Temp: temp, Quick: u.quick, Limits: c.Limits()})
