@@ -27,14 +27,20 @@ const (
 	slackBytes, slackFiles = 1 << 30, 100_000
 )
 
-// folder copies the folder of an environment. It fails with fs.ErrNotExist where there is
-// none, and with errPassing where there is another one after that.
-func (m *maker) folder(ctx context.Context, env core.EnvironmentRecord) (err error) {
+// folder copies the folder of an environment, and says whether there is one. It fails with
+// errPassing where there is another one after that.
+func (m *maker) folder(ctx context.Context, env core.EnvironmentRecord) (there bool, err error) {
 	from, err := workspace.OpenFolder(m.live, env.ID)
-	if err != nil {
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	defer from.Close()
+	if err != nil {
+		return true, err
+	}
+	return true, errors.Join(m.copyFolder(ctx, env, from), from.Close())
+}
+
+func (m *maker) copyFolder(ctx context.Context, env core.EnvironmentRecord, from *os.File) (err error) {
 	making := filepath.Join(m.path, makingName)
 	base, err := m.own(making, env.HostUID)
 	if err != nil {
@@ -46,7 +52,7 @@ func (m *maker) folder(ctx context.Context, env core.EnvironmentRecord) (err err
 	}()
 	tree, err := vault.Copy(ctx, from, base, env.HostUID, m.most(env))
 	if err != nil {
-		return unfound(m.space.judge(err)) // before what was copied gives its room back
+		return m.space.judge(err) // before what was copied gives its room back
 	}
 	defer func() { _ = tree.Close() }()
 	if err := m.still(from, env.ID); err != nil {
@@ -60,26 +66,16 @@ func (m *maker) folder(ctx context.Context, env core.EnvironmentRecord) (err err
 	return tree.Settle()
 }
 
-// unfound hides that something below a folder was not there: the folder is.
-func unfound(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New(err.Error())
-	}
-	return err
-}
-
 // own makes a folder that is a user's.
 func (m *maker) own(path string, uid int) (*os.File, error) {
-	var dir *os.File
-	err := makeFolder(path, 0o700, &dir)
-	if err == nil && uid != 0 {
-		err = dir.Chown(uid, uid)
-	}
+	dir, err := makeFolder(path, 0o700)
 	if err != nil {
-		if dir != nil {
-			_ = dir.Close()
-		}
 		return nil, fmt.Errorf("make a folder for its copy: %w", err)
+	}
+	if uid != 0 {
+		if err := dir.Chown(uid, uid); err != nil {
+			return nil, errors.Join(fmt.Errorf("make a folder for its copy: %w", err), dir.Close())
+		}
 	}
 	return dir, nil
 }

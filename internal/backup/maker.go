@@ -58,34 +58,45 @@ func newMaker(q *Request, p *partial, records *store.Backup, s *space) (_ *maker
 			m.close()
 		}
 	}()
-	for _, d := range []struct {
-		name         string
-		mode         os.FileMode
-		source, made **os.File
-	}{{liveName, 0o711, &m.live, &m.madeLive}, {archiveName, 0o700, &m.archives, &m.madeOld}} {
-		if err := makeFolder(filepath.Join(p.path, d.name), d.mode, d.made); err != nil {
-			return nil, err
-		}
-		*d.source, err = os.OpenFile(filepath.Join(q.Data, d.name), unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			*d.source, err = os.Open(filepath.Join(p.path, d.name)) // an older service had none, so there is nothing
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot open the data folder: %w", err)
-		}
+	if m.live, m.madeLive, err = m.pair(liveName, 0o711); err != nil {
+		return nil, err
+	}
+	if m.archives, m.madeOld, err = m.pair(archiveName, 0o700); err != nil {
+		return nil, err
 	}
 	return m, os.Mkdir(filepath.Join(p.path, logsName), 0o700)
 }
 
+// pair opens a folder of the service, and makes the one that stands for it in the backup.
+// What it has opened it gives also where it fails.
+func (m *maker) pair(name string, mode os.FileMode) (source, made *os.File, err error) {
+	path := filepath.Join(m.path, name)
+	if made, err = makeFolder(path, mode); err != nil {
+		return nil, nil, err
+	}
+	source, err = os.OpenFile(filepath.Join(m.request.Data, name), unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		source, err = os.Open(path) // an older service had none, so there is nothing
+	}
+	if err != nil {
+		return nil, made, fmt.Errorf("cannot open the data folder: %w", err)
+	}
+	return source, made, nil
+}
+
 // makeFolder makes a folder and opens it.
-func makeFolder(path string, mode os.FileMode, dir **os.File) (err error) {
+func makeFolder(path string, mode os.FileMode) (*os.File, error) {
 	if err := os.Mkdir(path, mode); err != nil {
-		return err
+		return nil, err
 	}
-	if *dir, err = os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0); err != nil {
-		return err
+	dir, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
 	}
-	return (*dir).Chmod(mode) // the umask may have cut it
+	if err := dir.Chmod(mode); err != nil { // the umask may have cut it
+		return nil, errors.Join(err, dir.Close())
+	}
+	return dir, nil
 }
 
 func (m *maker) close() {
@@ -211,12 +222,12 @@ func (m *maker) files(ctx context.Context, env core.EnvironmentRecord) (archive 
 		}
 		// The folder first: where there is one it is whole, also while it is packed or
 		// was just laid out.
-		err = m.folder(ctx, env)
-		if errors.Is(err, fs.ErrNotExist) {
+		var there bool
+		if there, err = m.folder(ctx, env); !there {
 			archive, err = m.archive(ctx, env)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = errPassing
+			if errors.Is(err, fs.ErrNotExist) {
+				err = errPassing
+			}
 		}
 		if ctx.Err() != nil || !mayPass(err) || m.deleted(ctx, env.ID) {
 			return archive, err
