@@ -157,17 +157,18 @@ func owned(dir *os.File, name string, kind uint32) Owned {
 	return Owned{UID: int(st.Uid), Fits: st.Mode&unix.S_IFMT == kind, Size: st.Size}
 }
 
-// VerifyArchive reads an archive to its end and gives how many files, directories and
-// other entries it has. It fails with vault.ErrDamaged where it could not be restored.
-func (s *Survey) VerifyArchive(ctx context.Context, id string) (files int64, err error) {
+// VerifyArchive reads an archive to its end. It fails with vault.ErrDamaged where it
+// could not be restored, or has more files, directories and other entries than were
+// packed.
+func (s *Survey) VerifyArchive(ctx context.Context, id string, packed int64) error {
 	if err := check(ctx, id); err != nil {
-		return 0, err
+		return err
 	}
 	n, err := unix.Openat(fd(s.archives), id+archiveEnd, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0, fmt.Errorf("open its archive: %w", err)
+		return fmt.Errorf("open its archive: %w", err)
 	}
 	archive := os.NewFile(uintptr(n), id+archiveEnd)
 	defer archive.Close()
-	return vault.Verify(ctx, archive)
+	return vault.Verify(ctx, archive, packed)
 }

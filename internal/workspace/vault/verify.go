@@ -7,53 +7,49 @@ import (
 
 // Verify reads an archive to its end, as Unpack does, and makes nothing. It fails with
 // ErrDamaged where Unpack would, save for one thing: a name that is there twice is only
-// found by making it. It gives how many files, directories and other entries there are,
-// as DiskUse counts them; sockets are not packed. For each file with several names it
-// takes some bytes of memory, and for the rest next to none.
-func Verify(ctx context.Context, from io.Reader) (files int64, err error) {
+// found by making it; and where it has more files, directories and other entries than
+// most, as DiskUse counts them, which bounds what it does for an archive that somebody
+// else wrote. For each file with several names it takes some bytes of memory, and for the
+// rest next to none.
+func Verify(ctx context.Context, from io.Reader, most int64) error {
 	s, err := openSource(ctx, from)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer s.close()
-	r := &onlooker{numbers: map[uint64]struct{}{}}
+	r := &onlooker{most: most, numbers: map[uint64]struct{}{}}
 	u := &unpacker{ctx: ctx, source: s, maker: r, buffer: make([]byte, chunk)}
 	defer u.close()
-	if _, err := u.all(); err != nil {
-		return 0, err
-	}
-	return r.files, nil
+	_, err = u.all()
+	return err
 }
 
 // onlooker is the builder that builds nothing.
 type onlooker struct {
-	files   int64
-	top     bool // the folder itself was there
-	numbers map[uint64]struct{}
+	files, most int64
+	top         bool // the folder itself was there
+	numbers     map[uint64]struct{}
+}
+
+// count counts an entry.
+func (r *onlooker) count() error {
+	if r.files++; r.files > r.most {
+		return damaged("it has more files than the %d that were packed", r.most)
+	}
+	return nil
 }
 
 func (r *onlooker) enter(string, meta) error {
 	if r.top {
-		r.files++
+		return r.count()
 	}
 	r.top = true
 	return nil
 }
 
-func (r *onlooker) create(string) (content, error) {
-	r.files++
-	return nothing{}, nil
-}
-
-func (r *onlooker) symlink(string, string, meta) error {
-	r.files++
-	return nil
-}
-
-func (r *onlooker) fifo(string, meta) error {
-	r.files++
-	return nil
-}
+func (r *onlooker) create(string) (content, error)     { return nothing{}, r.count() }
+func (r *onlooker) symlink(string, string, meta) error { return r.count() }
+func (r *onlooker) fifo(string, meta) error            { return r.count() }
 
 func (r *onlooker) remember(number uint64, _ string) error {
 	if number == 0 {

@@ -4,25 +4,28 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"envapi/internal/workspace/vault"
 )
 
-func TestVerifyCountsWhatWasPacked(t *testing.T) {
+func TestVerifyReadsNoMoreThanWasPacked(t *testing.T) {
 	var b bytes.Buffer
 	use, err := vault.Pack(t.Context(), hold(t, small(t)), &b)
 	must(t, err)
-	files, err := vault.Verify(t.Context(), &b)
-	if err != nil || files != use.Files {
-		t.Errorf("it has %d, packed were %d: %v", files, use.Files, err)
+	if err := vault.Verify(t.Context(), bytes.NewReader(b.Bytes()), use.Files); err != nil {
+		t.Error(err)
+	}
+	if err := vault.Verify(t.Context(), &b, use.Files-1); !errors.Is(err, vault.ErrDamaged) {
+		t.Errorf("with one file more: %v", err)
 	}
 }
 
 func TestVerifyStopsWhenItIsTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := vault.Verify(ctx, bytes.NewReader(pack(t, small(t)))); !errors.Is(err, context.Canceled) {
+	if err := vault.Verify(ctx, bytes.NewReader(pack(t, small(t))), math.MaxInt64); !errors.Is(err, context.Canceled) {
 		t.Errorf("it went on: %v", err)
 	}
 }
