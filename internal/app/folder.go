@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"envapi/internal/store"
+	"envapi/internal/workspace"
 )
 
 // prepareFolder makes a folder, or finds it fit: this user's own, and nobody
@@ -50,27 +53,24 @@ func fitFolder(dir string) error {
 	return nil
 }
 
-// recordsFile is the name of the store in the data folder.
-const recordsFile = "envapi.db"
-
 // requireRecords refuses a data folder that holds what environments are made of, and no
 // records: a start removes what no record knows, so it would remove everything.
 func requireRecords(dir string) error {
-	info, err := os.Stat(filepath.Join(dir, recordsFile))
+	info, err := os.Stat(filepath.Join(dir, store.FileName))
 	if err == nil && info.Size() > 0 {
 		return nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot look for the records in the data folder: %w", err)
 	}
-	for _, name := range []string{"workspaces", "archives"} {
+	for _, name := range []string{workspace.LiveFolder, workspace.ArchiveFolder} {
 		holds, err := os.ReadDir(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot look into the data folder: %w", err)
 		}
 		if len(holds) > 0 {
 			return fmt.Errorf("cannot use the data folder %s: it has environments in %s, but its records, %s, are missing or empty, "+
-				"and a start removes what no record knows: put them back from a backup, or name another folder", dir, name, recordsFile)
+				"and a start removes what no record knows: put them back from a backup, or name another folder", dir, name, store.FileName)
 		}
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"envapi/internal/store"
 )
 
 func isRoot() bool { return os.Geteuid() == 0 }
@@ -93,7 +95,7 @@ func TestAFolderWithoutItsRecordsIsRefused(t *testing.T) {
 			}
 			if c.records != "" {
 				content := map[string]string{"empty": "", "full": "SQLite format 3"}[c.records]
-				if err := os.WriteFile(filepath.Join(dir, recordsFile), []byte(content), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, store.FileName), []byte(content), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -55,7 +55,7 @@ func (p *parts) openService(ctx context.Context, c Setup) error {
 	if err := requireRecords(c.DataDir); err != nil {
 		return err
 	}
-	database, err := store.Open(ctx, filepath.Join(c.DataDir, recordsFile))
+	database, err := store.Open(ctx, filepath.Join(c.DataDir, store.FileName))
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (p *parts) openService(ctx context.Context, c Setup) error {
 	if err := p.lockUIDs(ctx, database, c.UIDs()); err != nil {
 		return err
 	}
-	logs, err := outputlog.Open(filepath.Join(c.DataDir, "logs"), c.MaxOutputLogBytes)
+	logs, err := outputlog.Open(filepath.Join(c.DataDir, outputlog.Folder), c.MaxOutputLogBytes)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,9 @@ import (
 	"time"
 
 	"envapi/core"
+	"envapi/internal/outputlog"
 	"envapi/internal/store"
+	"envapi/internal/workspace"
 )
 
 // Request says what is to be copied, and where.
@@ -94,7 +96,7 @@ func (q *Request) check() (err error) {
 		return fmt.Errorf("the data folder %s belongs to another user than uid %d, which this is: make the backup as that one, "+
 			"so that what is copied belongs to him too", q.Data, os.Geteuid())
 	}
-	if _, err := os.Stat(filepath.Join(q.Data, storeName)); err != nil {
+	if _, err := os.Stat(filepath.Join(q.Data, store.FileName)); err != nil {
 		return fmt.Errorf("the data folder %s has no records, so there is nothing to back up: %w", q.Data, err)
 	}
 	if _, err := os.Lstat(q.To); !errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +109,7 @@ func (q *Request) check() (err error) {
 // in one of those in it, which may be mounted somewhere else too.
 func (q *Request) outside(data os.FileInfo) error {
 	own := []os.FileInfo{data}
-	for _, name := range []string{liveName, archiveName, logsName, "trash", "staging", "private"} {
+	for _, name := range []string{workspace.LiveFolder, workspace.ArchiveFolder, outputlog.Folder, "trash", "staging", "private"} {
 		if info, err := os.Stat(filepath.Join(q.Data, name)); err == nil {
 			own = append(own, info)
 		}
@@ -131,14 +133,6 @@ func (q *Request) outside(data os.FileInfo) error {
 	}
 }
 
-// Names in a data folder.
-const (
-	storeName   = "envapi.db"
-	liveName    = "workspaces"
-	archiveName = "archives"
-	logsName    = "logs"
-)
-
 // fill copies everything.
 func (q *Request) fill(ctx context.Context, p *partial) (r Result, err error) {
 	space, err := q.space(p)
@@ -152,10 +146,10 @@ func (q *Request) fill(ctx context.Context, p *partial) (r Result, err error) {
 			err = cause
 		}
 	}()
-	if err := space.fits(core.DiskUse{Bytes: sizeOf(filepath.Join(q.Data, storeName))}); err != nil {
+	if err := space.fits(core.DiskUse{Bytes: sizeOf(filepath.Join(q.Data, store.FileName))}); err != nil {
 		return r, err
 	}
-	records, err := store.NewBackup(ctx, filepath.Join(q.Data, storeName), filepath.Join(p.path, storeName))
+	records, err := store.NewBackup(ctx, filepath.Join(q.Data, store.FileName), filepath.Join(p.path, store.FileName))
 	if err != nil {
 		return r, err
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/outputlog"
 	"envapi/internal/require"
 	"envapi/internal/store"
 	"envapi/internal/workspace"
@@ -51,13 +52,13 @@ func deploy(t *testing.T) *deployment {
 	}
 	must(t, os.Mkdir(d.dir, 0o700))
 	var err error
-	d.Store, err = store.Open(t.Context(), filepath.Join(d.dir, storeName))
+	d.Store, err = store.Open(t.Context(), filepath.Join(d.dir, store.FileName))
 	must(t, err)
 	t.Cleanup(func() { must(t, d.Store.Close()) })
 	d.Workspaces, err = workspace.Open(d.dir)
 	must(t, err)
 	t.Cleanup(func() { must(t, d.Workspaces.Close()) })
-	must(t, os.Mkdir(filepath.Join(d.dir, logsName), 0o700))
+	must(t, os.Mkdir(filepath.Join(d.dir, outputlog.Folder), 0o700))
 	return d
 }
 
@@ -130,16 +131,16 @@ var (
 // look says what a backup has of an environment, whose record must fit its archive.
 func look(t *testing.T, dir, id string) kept {
 	t.Helper()
-	s, err := store.Open(t.Context(), filepath.Join(dir, storeName))
+	s, err := store.Open(t.Context(), filepath.Join(dir, store.FileName))
 	must(t, err)
 	defer s.Close()
 	var k kept
-	entries, err := os.ReadDir(filepath.Join(dir, liveName, id))
+	entries, err := os.ReadDir(filepath.Join(dir, workspace.LiveFolder, id))
 	k.folder = err == nil
 	for _, e := range entries {
 		k.files += e.Name()
 	}
-	info, err := os.Stat(filepath.Join(dir, archiveName, workspace.ArchiveName(id)))
+	info, err := os.Stat(filepath.Join(dir, workspace.ArchiveFolder, workspace.ArchiveName(id)))
 	k.archive = err == nil
 	env, err := s.Environment(t.Context(), owner, id)
 	if errors.Is(err, core.ErrNoRecord) {
@@ -208,7 +209,7 @@ func TestEachStateBecomesOneThatLasts(t *testing.T) {
 				t.Errorf("it has %+v, and not %+v", got, c.want)
 			}
 			key := core.Idempotency{Operation: "create_environment", Key: id(n), Fingerprint: "x"}
-			s, err := store.Open(t.Context(), filepath.Join(q.To, storeName))
+			s, err := store.Open(t.Context(), filepath.Join(q.To, store.FileName))
 			must(t, err)
 			defer s.Close()
 			made, err := s.Made(t.Context(), owner, key)
@@ -290,7 +291,7 @@ func TestWhatChangesWhileItIsCopied(t *testing.T) {
 		d.turn(t, env, core.StateArchived, d.packed(t, env))
 		d.vacate(t, env)
 		opened := func(p *partial) bool {
-			_, err := os.Lstat(filepath.Join(p.path, archiveName, workspace.ArchiveName(env.ID)))
+			_, err := os.Lstat(filepath.Join(p.path, workspace.ArchiveFolder, workspace.ArchiveName(env.ID)))
 			return err == nil
 		}
 		got := d.meddled(t, opened, func() {
@@ -312,7 +313,7 @@ func (d *deployment) meddled(t *testing.T, when func(*partial) bool, do func()) 
 	p, err := begin(t.Context(), q.To)
 	must(t, err)
 	defer p.close()
-	records, err := store.NewBackup(t.Context(), filepath.Join(d.dir, storeName), filepath.Join(p.path, storeName))
+	records, err := store.NewBackup(t.Context(), filepath.Join(d.dir, store.FileName), filepath.Join(p.path, store.FileName))
 	must(t, err)
 	m, err := newMaker(&q, p, records, &space{dir: p.dir})
 	must(t, err)
@@ -334,7 +335,7 @@ func (d *deployment) meddled(t *testing.T, when func(*partial) bool, do func()) 
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if !slices.Equal(names, []string{archiveName, storeName, logsName, liveName}) {
+	if !slices.Equal(names, []string{workspace.ArchiveFolder, store.FileName, outputlog.Folder, workspace.LiveFolder}) {
 		t.Errorf("it has %v", names)
 	}
 	return look(t, q.To, id(0))

@@ -104,7 +104,7 @@ func (m *maker) most(env core.EnvironmentRecord) core.DiskUse {
 
 // empty makes the folder of an environment that was being reset.
 func (m *maker) empty(env core.EnvironmentRecord) error {
-	dir, err := m.own(filepath.Join(m.path, liveName, env.ID), env.HostUID)
+	dir, err := m.own(filepath.Join(m.path, workspace.LiveFolder, env.ID), env.HostUID)
 	if err != nil {
 		return err
 	}

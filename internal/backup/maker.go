@@ -58,13 +58,13 @@ func newMaker(q *Request, p *partial, records *store.Backup, s *space) (_ *maker
 			m.close()
 		}
 	}()
-	if m.live, m.madeLive, err = m.pair(liveName, 0o711); err != nil {
+	if m.live, m.madeLive, err = m.pair(workspace.LiveFolder, 0o711); err != nil {
 		return nil, err
 	}
-	if m.archives, m.madeOld, err = m.pair(archiveName, 0o700); err != nil {
+	if m.archives, m.madeOld, err = m.pair(workspace.ArchiveFolder, 0o700); err != nil {
 		return nil, err
 	}
-	return m, os.Mkdir(filepath.Join(p.path, logsName), 0o700)
+	return m, os.Mkdir(filepath.Join(p.path, outputlog.Folder), 0o700)
 }
 
 // pair opens a folder of the service, and makes the one that stands for it in the backup.
@@ -146,7 +146,7 @@ func (m *maker) count(ctx context.Context, all []core.EnvironmentRecord) (need c
 	if m.space.shares {
 		return core.DiskUse{Files: need.Files}, nil
 	}
-	logs, err := outputlog.Size(filepath.Join(m.request.Data, logsName))
+	logs, err := outputlog.Size(filepath.Join(m.request.Data, outputlog.Folder))
 	need.Bytes += logs
 	return need, err
 }
@@ -254,7 +254,7 @@ func (m *maker) deleted(ctx context.Context, id string) bool {
 
 // logs copies the output of what the copy of the store has.
 func (m *maker) logs(ctx context.Context, id string) error {
-	n, err := outputlog.Copy(ctx, filepath.Join(m.request.Data, logsName), filepath.Join(m.path, logsName), id,
+	n, err := outputlog.Copy(ctx, filepath.Join(m.request.Data, outputlog.Folder), filepath.Join(m.path, outputlog.Folder), id,
 		func(ran string) (bool, error) { return m.records.HasOutput(ctx, id, ran) })
 	m.result.Bytes += n
 	return err
@@ -265,6 +265,6 @@ func (m *maker) remove(ctx context.Context, id string) error {
 	return errors.Join(
 		workspace.RemoveFolder(ctx, m.madeLive, id),
 		gone(unix.Unlinkat(int(m.madeOld.Fd()), workspace.ArchiveName(id), 0)),
-		os.RemoveAll(filepath.Join(m.path, logsName, id)),
+		os.RemoveAll(filepath.Join(m.path, outputlog.Folder, id)),
 	)
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"envapi/core"
+	"envapi/internal/store"
 )
 
 // spacePause is how long it is between two looks at the free space.
@@ -45,7 +46,7 @@ func (q *Request) space(p *partial) (*space, error) {
 		}
 		s.least = q.Limits.Reserved(total)
 	}
-	s.shares = shares(filepath.Join(q.Data, storeName), filepath.Join(p.path, "probe"))
+	s.shares = shares(filepath.Join(q.Data, store.FileName), filepath.Join(p.path, "probe"))
 	return s, nil
 }
 

@@ -24,12 +24,12 @@ type Request struct {
 	Limits core.Limits // of the deployment
 }
 
-const database = "envapi.db"
+const database = store.FileName
 
 // known are the names in a data folder.
 var known = map[string]bool{
 	"envapi.lock": true, database: true, database + "-wal": true, database + "-shm": true, database + "-reserve": true,
-	"workspaces": true, "trash": true, "archives": true, "staging": true, "logs": true, "private": true,
+	workspace.LiveFolder: true, "trash": true, workspace.ArchiveFolder: true, "staging": true, outputlog.Folder: true, "private": true,
 	"dev-key": true, "dev-token": true,
 }
 
@@ -132,8 +132,8 @@ func (c *checker) records() bool {
 // logs looks at the output.
 func (c *checker) logs() (err error) {
 	ran := func(environmentID, id string) (bool, error) { return c.exam.Store.Ran(c.ctx, environmentID, id) }
-	c.report.Logs, err = outputlog.Look(c.ctx, filepath.Join(c.Data, "logs"), ran, func(f outputlog.Fault) {
-		path := filepath.Join("logs", f.Path)
+	c.report.Logs, err = outputlog.Look(c.ctx, filepath.Join(c.Data, outputlog.Folder), ran, func(f outputlog.Fault) {
+		path := filepath.Join(outputlog.Folder, f.Path)
 		switch f.Kind {
 		case outputlog.Torn:
 			c.report.note(path, fmt.Sprintf("its last %d bytes are not whole: a kill or a full disk cut it", f.Bytes), "who reads it finds what is before them")
@@ -158,7 +158,7 @@ func (c *checker) folders() {
 		c.report.note(path, "it is none of the service's", "it is passed over")
 	}
 	if s.Unfinished > 0 {
-		c.report.mends("archives", fmt.Sprintf("%d archives were being written", s.Unfinished), "a start removes them")
+		c.report.mends(workspace.ArchiveFolder, fmt.Sprintf("%d archives were being written", s.Unfinished), "a start removes them")
 	}
 	if s.Trash > 0 {
 		c.report.mends("trash", fmt.Sprintf("%d trees are being freed", s.Trash), "a start goes on with it")

@@ -33,6 +33,9 @@ import (
 	"envapi/internal/faults"
 )
 
+// Folder is what the folder of logs is called in a data folder.
+const Folder = "logs"
+
 const (
 	// MinBytes is the least that a log may be bounded to.
 	MinBytes = 64 << 10

@@ -13,6 +13,9 @@ import (
 	_ "modernc.org/sqlite" // the driver named "sqlite"
 )
 
+// FileName is what the store's file is called in a data folder.
+const FileName = "envapi.db"
+
 const (
 	// readers is how many queries of a kind run at one time. Lists have
 	// connections of their own: they are the longest, and must hold up no other

@@ -16,14 +16,11 @@ import (
 // OpenFolder opens the folder of an environment in the directory of all, only to begin
 // at, through no link and into no mount. It fails with fs.ErrNotExist where there is none.
 func OpenFolder(live *os.File, id string) (*os.File, error) {
-	if !IsID(id) {
+	if !idShape.MatchString(id) {
 		return nil, fmt.Errorf("cannot use the workspace %q: that is no id of an environment", id)
 	}
 	return openPathOf(live, id)
 }
-
-// IsID says whether a text can be the id of an environment, and so the name of a file.
-func IsID(id string) bool { return idShape.MatchString(id) }
 
 // ArchiveName gives the name of an environment's archive in the directory of all.
 func ArchiveName(id string) string { return id + archiveEnd }
@@ -31,7 +28,7 @@ func ArchiveName(id string) string { return id + archiveEnd }
 // Count counts what is in the folder of an environment as Usage does, but for deleted
 // files that are still open, and roughly where directories are moved meanwhile.
 func Count(ctx context.Context, live *os.File, id string) (core.DiskUse, error) {
-	if !IsID(id) {
+	if !idShape.MatchString(id) {
 		return core.DiskUse{}, fmt.Errorf("cannot use the workspace %q: that is no id of an environment", id)
 	}
 	c := counter{linked: map[uint64]struct{}{}, buf: make([]byte, maxPiece)}

@@ -26,7 +26,7 @@ const (
 
 // openArchives opens the folder of archives, and takes away what a crash has left.
 func openArchives(dir string) (*os.File, error) {
-	archives, err := openOwn(filepath.Join(dir, "archives"), 0o700)
+	archives, err := openOwn(filepath.Join(dir, ArchiveFolder), 0o700)
 	if err != nil {
 		return nil, err
 	}

@@ -51,12 +51,12 @@ func Look(dir string) (_ *Survey, err error) {
 			_ = s.Close()
 		}
 	}()
-	live, err := s.open(dir, "workspaces")
+	live, err := s.open(dir, LiveFolder)
 	if err != nil {
 		return nil, err
 	}
 	defer closeIf(live)
-	if s.archives, err = s.open(dir, "archives"); err != nil {
+	if s.archives, err = s.open(dir, ArchiveFolder); err != nil {
 		return nil, err
 	}
 	trash, err := s.open(dir, "trash")
@@ -125,7 +125,7 @@ func each(dir *os.File, tell func(dir *os.File, name string)) error {
 
 func (s *Survey) folder(dir *os.File, name string) {
 	if !idShape.MatchString(name) {
-		s.strange("workspaces", name)
+		s.strange(LiveFolder, name)
 		return
 	}
 	s.Folders[name] = owned(dir, name, unix.S_IFDIR)
@@ -138,7 +138,7 @@ func (s *Survey) archive(dir *os.File, name string) {
 	case isUnfinished(name):
 		s.Unfinished++
 	default:
-		s.strange("archives", name)
+		s.strange(ArchiveFolder, name)
 	}
 }
 

@@ -37,6 +37,12 @@ import (
 	"envapi/internal/workspace/watch"
 )
 
+// Folders below a data folder: of the environments, and of their archives.
+const (
+	LiveFolder    = "workspaces"
+	ArchiveFolder = "archives"
+)
+
 const (
 	// replaceBound is how long Reset waits on a full disk for the space of a
 	// new folder, which the first files of the old one give.
@@ -70,7 +76,7 @@ func Open(dir string) (*Workspaces, error) {
 	}
 	// Commands pass through the first to their own folder; nobody else's
 	// business is in the second.
-	live, err := openOwn(filepath.Join(dir, "workspaces"), 0o711)
+	live, err := openOwn(filepath.Join(dir, LiveFolder), 0o711)
 	if err != nil {
 		return nil, err
 	}
