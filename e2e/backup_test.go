@@ -158,7 +158,7 @@ func TestABackupIsADataFolder(t *testing.T) {
 				made.data, to = to, filepath.Join(passable(t), "data")
 				made.backsUp(t, to)
 			}
-			if err := os.Chmod(to, 0o711); err != nil { //nolint:gosec // as a data folder is, for the user tier
+			if err := os.Chmod(to, 0o711); err != nil {
 				t.Fatal(err)
 			}
 			again := s.serves(t, to)
@@ -248,8 +248,8 @@ func TestBackupsUnderLoad(t *testing.T) {
 				t.Errorf("in %s of %d facts %s is not so: %v", filepath.Base(b.folder), len(b.facts), f.what, err)
 			}
 		}
-		for _, e := range again.must(t, "list_environments", object{"limit": 200})["items"].([]any) { //nolint:errcheck // it is a list
-			state := text(e.(object), "state") //nolint:errcheck // it is an object
+		for _, e := range again.must(t, "list_environments", object{"limit": 200})["items"].([]any) {
+			state := text(e.(object), "state")
 			if state != "active" && state != "archived" {
 				t.Errorf("an environment is %s", state)
 			}
