@@ -120,7 +120,7 @@ func corrupt(r sandbox.Result) bool { return r.Shell != nil && r.Shell.Corrupt }
 // shellVerdict completes the end of a shell's command with what became of the
 // shell.
 func (r *run) shellVerdict(end *CommandEnd, result sandbox.Result) {
-	end.ShellClosed = r.endsShell()
+	end.ShellClosed = r.endsShell() || end.Reason == ReasonServiceStopped // it is closed with the service
 	var advice string
 	switch state := result.Shell; {
 	case corrupt(result):

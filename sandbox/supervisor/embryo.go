@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -150,11 +151,29 @@ func (n *Namespaces) mapTo(pid int) error {
 		files = files[1:]
 	}
 	for _, f := range files {
-		if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, f.name), []byte(f.content), 0); err != nil {
+		write := func() error { return os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, f.name), []byte(f.content), 0) }
+		if err := onceOwn(mapPatience, write); err != nil {
 			return fmt.Errorf("cannot map the uid of a box: %w", err)
 		}
 	}
 	return nil
+}
+
+const (
+	// mapPatience is how long the files of a process that executes may be root's.
+	mapPatience = 5 * time.Second
+	mapPause    = time.Millisecond
+)
+
+// onceOwn writes a file of a process that was just seen to execute, once it may. The
+// kernel closes what exec closes before it makes the process dumpable (begin_new_exec
+// in fs/exec.c), and until then its files belong to root, as the service may not.
+func onceOwn(most time.Duration, write func() error) error {
+	for until := time.Now().Add(most); ; time.Sleep(mapPause) {
+		if err := write(); !errors.Is(err, unix.EACCES) || time.Now().After(until) {
+			return err
+		}
+	}
 }
 
 // live is the embryo; it never returns.
