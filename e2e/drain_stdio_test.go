@@ -2,11 +2,12 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,15 +17,14 @@ import (
 	"envapi/internal/testbin"
 )
 
-// closesOnce can be closed again.
-type closesOnce struct {
-	io.WriteCloser
-	closed sync.Once
-}
+// closesAgain can be closed again, also where waiting for the program has closed it.
+type closesAgain struct{ io.WriteCloser }
 
-func (c *closesOnce) Close() (err error) {
-	c.closed.Do(func() { err = c.WriteCloser.Close() })
-	return err
+func (c closesAgain) Close() error {
+	if err := c.WriteCloser.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // assistant is an envapi-mcp with a client of its own.
@@ -59,7 +59,7 @@ func assist(t *testing.T, ms int) assistant {
 			t.Logf("envapi-mcp said:\n%s", log)
 		}
 	})
-	in := &closesOnce{WriteCloser: pipe}
+	in := closesAgain{pipe}
 	c := connectGo(t, &mcp.IOTransport{Reader: io.NopCloser(out), Writer: in})
 	return assistant{c, cmd, in}
 }

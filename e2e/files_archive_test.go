@@ -252,25 +252,25 @@ func hostileArchives(t *testing.T) map[string][]byte {
 	}
 }
 
-// bomb is a packed tar of a file of zeros.
+// bomb is a packed tar of a file of zeros, whole MiB of them. They are packed once: the
+// members of a gzip follow each other.
 func bomb(t *testing.T, size int64) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	w := tar.NewWriter(z)
-	zeros := make([]byte, 1<<20)
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "zeros", Mode: 0o644, Size: size}); err != nil {
-		t.Fatal(err)
-	}
-	for left := size; left > 0; left -= int64(len(zeros)) {
-		if _, err := w.Write(zeros); err != nil {
+	member := func(content []byte) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, err := z.Write(content)
+		if err := errors.Join(err, z.Close()); err != nil {
 			t.Fatal(err)
 		}
+		return b.Bytes()
 	}
-	if err := errors.Join(w.Close(), z.Close()); err != nil {
+	var header bytes.Buffer
+	if err := tar.NewWriter(&header).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "zeros", Mode: 0o644, Size: size}); err != nil {
 		t.Fatal(err)
 	}
-	return b.Bytes()
+	zeros := bytes.Repeat(member(make([]byte, 1<<20)), int(size>>20))
+	return slices.Concat(member(header.Bytes()), zeros, member(make([]byte, 1024)))
 }
 
 // tarNames lists a tar.
