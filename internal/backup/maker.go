@@ -29,8 +29,9 @@ const (
 )
 
 var (
-	// errPassing says that an environment was neither folder nor archive at a moment, or
-	// another folder after it was copied.
+	// errMissing says that an environment was neither folder nor archive at a moment.
+	errMissing = errors.New("neither its folder nor its archive is there")
+	// errPassing says that it was another folder after it was copied.
 	errPassing = errors.New("it was archived, restored or reset again and again while it was copied")
 	// errUnlike says that an archive is not the one that was recorded.
 	errUnlike = errors.New("its archive has another size than was recorded")
@@ -177,7 +178,7 @@ func (m *maker) environment(ctx context.Context, env core.EnvironmentRecord) err
 	if !there || now.State == core.StateDeleting {
 		return errors.Join(m.remove(ctx, env.ID), m.records.Drop(ctx, env.ID, true))
 	}
-	if errors.Is(err, errPassing) && now.State == core.StateResetting {
+	if passing(err) && now.State == core.StateResetting {
 		err = m.empty(env) // which takes long on a full disk
 	}
 	return m.conclude(ctx, env, archive, err)
@@ -189,7 +190,7 @@ func (m *maker) conclude(ctx context.Context, env core.EnvironmentRecord, archiv
 	m.result.Environments++
 	if err != nil {
 		m.result.Left = append(m.result.Left, Left{env.ID, plain.Text(err.Error())})
-		if errors.Is(err, errPassing) || errors.Is(err, errUnlike) || env.State == core.StateArchived {
+		if passing(err) || errors.Is(err, errUnlike) || env.State == core.StateArchived {
 			return nil // the service has no more of it, and its record says so
 		}
 	}
@@ -226,13 +227,13 @@ func (m *maker) files(ctx context.Context, env core.EnvironmentRecord) (archive 
 		if there, err = m.folder(ctx, env); !there {
 			archive, err = m.archive(ctx, env)
 			if errors.Is(err, fs.ErrNotExist) {
-				err = errPassing
+				err = errMissing
 			}
 		}
 		if ctx.Err() != nil || !mayPass(err) || m.deleted(ctx, env.ID) {
 			return archive, err
 		}
-		if !errors.Is(err, errPassing) {
+		if !passing(err) {
 			failures++
 		}
 	}
@@ -242,9 +243,12 @@ func (m *maker) files(ctx context.Context, env core.EnvironmentRecord) (archive 
 // mayPass says whether what an environment could not be copied for may be over soon.
 func mayPass(err error) bool {
 	var e *core.Error
-	return errors.Is(err, errPassing) || errors.Is(err, errUnlike) || errors.Is(err, vault.ErrChanged) ||
+	return passing(err) || errors.Is(err, errUnlike) || errors.Is(err, vault.ErrChanged) ||
 		errors.As(err, &e) && e.Code == core.CodeUnavailable
 }
+
+// passing says whether an environment was in no lasting form when it was looked at.
+func passing(err error) bool { return errors.Is(err, errMissing) || errors.Is(err, errPassing) }
 
 // deleted says whether an environment is gone by now, or about to be.
 func (m *maker) deleted(ctx context.Context, id string) bool {
