@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"envapi/core"
 )
 
@@ -51,6 +53,9 @@ func snapshot(ctx context.Context, from, to string) error {
 		return err
 	}
 	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, to)
+	if code := resultCode(err); code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY {
+		err = fmt.Errorf("%w: to read it SQLite must write beside it; where nobody can write, copy the folder by other means (cp -a)", err)
+	}
 	return errors.Join(err, db.Close())
 }
 

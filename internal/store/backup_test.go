@@ -148,3 +148,27 @@ func TestABackupOfWhatIsNoStoreIsRefused(t *testing.T) {
 		t.Error("a file of noise makes a backup", b.Close())
 	}
 }
+
+// TestABackupSaysHowToCopyWhatCanOnlyBeRead: SQLite's own words would not.
+func TestABackupSaysHowToCopyWhatCanOnlyBeRead(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write to any folder")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "envapi.db")
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	_, err = NewBackup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"))
+	if err == nil || !strings.Contains(err.Error(), "cp -a") {
+		t.Errorf("it says %v", err)
+	}
+}
