@@ -19,8 +19,10 @@ func (w *witness) useCommand(d *dwelling) *act {
 		s := &act{operation: "signal_command", in: ref}
 		ref["signal"] = "KILL"
 		s.noted = func(answer object) error {
-			r.kill("signal", true)
-			if len(r.may) > 0 {
+			// It is answered as it is where its end cannot be recorded in time.
+			recorded := !w.failing || text(answer, "status") != "running"
+			r.kill("signal", recorded)
+			if !recorded || len(r.may) > 0 {
 				return nil
 			}
 			return w.sameCommand(r, answer)
