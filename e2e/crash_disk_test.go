@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -20,14 +21,18 @@ func fill(t *testing.T, disk string, but int64) *os.File {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var is unix.Statfs_t
-	if err := unix.Statfs(disk, &is); err != nil {
-		t.Fatal(err)
-	}
-	if n := int64(is.Bavail)*is.Bsize - but; n > 0 {
-		if err := unix.Fallocate(int(f.Fd()), 0, 0, n); err != nil {
-			t.Fatal(err)
+	err = eventually(func() error { // whoever writes meanwhile takes what was free
+		var is unix.Statfs_t
+		if err := errors.Join(f.Truncate(0), unix.Statfs(disk, &is)); err != nil {
+			return final{err}
 		}
+		if n := int64(is.Bavail)*is.Bsize - but; n > 0 {
+			return unix.Fallocate(int(f.Fd()), 0, 0, n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return f
 }

@@ -76,8 +76,9 @@ func (s *service) cgroups(t *testing.T) []string {
 }
 
 // triedIn are the cgroups that each start makes and uses again: of two tiers a box with
-// a command each. Witnesses have more.
-var triedIn = regexp.MustCompile(`/envapi-[0-9a-f]+-[0-9a-f]+(/a[01](/b0(/c0.*)?)?)?$`)
+// a command each, which gets another slot where the first is still busy with its end.
+// Witnesses have more.
+var triedIn = regexp.MustCompile(`/envapi-[0-9a-f]+-[0-9a-f]+(/a[01](/b0(/c[01].*)?)?)?$`)
 
 // noLitter sees that the data folder holds nothing beside what the witnesses know of.
 func (s *service) noLitter(t *testing.T, witnesses []*witness) {
