@@ -56,6 +56,9 @@ func (s *service) cgroups(t *testing.T) []string {
 	t.Helper()
 	var is unix.Stat_t
 	if err := unix.Stat(filepath.Join(s.data, "private"), &is); err != nil {
+		if errors.Is(err, fs.ErrNotExist) { // it has none before it has its folder
+			return nil
+		}
 		t.Fatal(err)
 	}
 	name := fmt.Sprintf("/envapi-%x-%x", is.Dev, is.Ino)

@@ -13,12 +13,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"envapi/internal/require"
 	"envapi/internal/testbin"
@@ -146,7 +149,10 @@ func launch(t *testing.T, c config) *service {
 		s.status = s.cmd.Wait()
 		close(s.ended)
 	}()
-	t.Cleanup(func() { s.stop(t) })
+	t.Cleanup(func() {
+		s.stop(t)
+		s.sweep(t)
+	})
 	return s
 }
 
@@ -196,6 +202,33 @@ func (s *service) stop(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("the service said:\n%s", s.output)
+	}
+}
+
+// sweep removes the cgroups that a killed service leaves to the next start on its folder,
+// where there was none.
+func (s *service) sweep(t *testing.T) {
+	t.Helper()
+	var status *exec.ExitError
+	if !errors.As(s.status, &status) || status.Exited() { // it has removed them itself
+		return
+	}
+	if lock, err := os.Open(filepath.Join(s.data, "envapi.lock")); err == nil {
+		defer lock.Close()
+		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+			return // they are another one's
+		}
+	}
+	err := eventually(func() (err error) { // who is in them may be dying
+		for _, group := range slices.Backward(s.cgroups(t)) { // those below first
+			if gone := unix.Rmdir(group); gone != nil && !errors.Is(gone, unix.ENOENT) {
+				err = errors.Join(err, fmt.Errorf("cannot remove %s: %w", group, gone))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
