@@ -41,8 +41,8 @@ func playFiles(ctx context.Context, c *client, folder string) error {
 		input     object
 		check     func(object) error
 	}{
-		{"write_file", object{"path": path, "content": "one\n" + nonce + "\nthree\n"}, nil},
-		{"edit_file", object{"path": path, "edits": []any{object{"old": "one", "new": "1"}}}, func(a object) error {
+		{"write_file", object{"path": path, "content": "line 1\n" + nonce + "\nthree\n"}, nil},
+		{"edit_file", object{"path": path, "edits": []any{object{"old": "line 1", "new": "1"}}}, func(a object) error {
 			return want("replacements", text(a, "replacements"), "1")
 		}},
 		{"apply_patch", object{"cwd": folder, "patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n 1\n " + nonce + "\n-three\n+3\n"}, nil},
