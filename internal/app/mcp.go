@@ -69,11 +69,12 @@ func (p *parts) serveLocal(ctx context.Context, serve func(context.Context) erro
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ended := make(chan error, 1)
-	context.AfterFunc(ctx, func() {
+	forget := context.AfterFunc(ctx, func() {
 		p.service.Drain(grace)
 		ended <- within(answerBound, p.service.Close) // answers who waits
 		stop()
 	})
+	defer forget() // a signal that comes later finds the parts being closed
 	err := serve(serving)
 	if !errors.Is(err, context.Canceled) {
 		return err // a Drain that is under way ends with the service
