@@ -65,6 +65,7 @@ func TestWhatGrowsIsSaid(t *testing.T) {
 		"less than before":     {func(h *held) { h.memory, h.threads = 0, 1 }, ""},
 		"goroutines":           {func(h *held) { h.goroutines += growth.goroutines + 1 }, "goroutines are not flat"},
 		"descriptors":          {func(h *held) { h.descriptors += growth.descriptors + 1 }, "descriptors"},
+		"open slots":           {func(h *held) { h.cgroups += 4; h.descriptors += growth.descriptors + 9 }, ""},
 		"groups":               {func(h *held) { h.cgroups += growth.cgroups + 1 }, "cgroups are not flat"},
 		"a file":               {func(h *held) { h.files++ }, "files are not flat"},
 		"a mount":              {func(h *held) { h.mounts++ }, "mounts are not flat"},
