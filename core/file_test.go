@@ -152,7 +152,9 @@ func TestUploadsAtOnceNeverPassTheLimit(t *testing.T) {
 	})
 	use, err := folders.Measure(t.Context(), env, "")
 	must(t, err)
-	if use.Bytes > limit || done.Load() < 8 || done.Load()+refused.Load() != 50 {
+	// How many fit depends on how much those hold that are refused and not yet removed:
+	// one, at least, since the last of them has all the room.
+	if use.Bytes > limit || done.Load() < 1 || done.Load()+refused.Load() != 50 {
 		t.Errorf("%d are done, %d refused, and %d bytes used of %d", done.Load(), refused.Load(), use.Bytes, limit)
 	}
 	// What is deleted is free again.

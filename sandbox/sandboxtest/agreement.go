@@ -171,8 +171,9 @@ var (
 	where = regexp.MustCompile(`(?m)^([^\n]*?: line \d+: |bash: )`)
 	// traced is what set -x puts before a line: how deep it is, and a file is deeper.
 	traced = regexp.MustCompile(`(?m)^\++ `)
-	// notice is what an interactive shell says of a job: job control.
-	notice = regexp.MustCompile(`(?m)^\[\d+\][ +-].*\n`)
+	// notice is what an interactive shell says of a job that ended, with where it is now
+	// when that is elsewhere than the job began: job control.
+	notice = regexp.MustCompile(`(?m)^\[\d+\][ +-].*\n(\(wd now: .*\)\n)?`)
 )
 
 // plain takes away what is honestly different.
