@@ -7,7 +7,7 @@ STAMP        := -s -w -X envapi/internal/app.version=$(VERSION)
 INIT         := sandbox/initbin/envapi-init
 
 .DEFAULT_GOAL := help
-.PHONY: help install build run test check generate bench soak smoke crash clean
+.PHONY: help install build run test check generate bench fuzz soak smoke crash clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ generate: ## write the generated documents anew
 
 bench: build ## measure against bwrap and a bare fork, in ratios of one run
 	go run ./bench -bin bin
+
+fuzz: ## run each fuzz target for ten minutes, and the random tests with a new seed (FUZZ=1h)
+	scripts/fuzz $${FUZZ:-10m}
 
 soak: build ## many clients and hostile ones for ten minutes, then look for leaks (SOAK="-minutes 60 -clients 48", or "-environments 1000")
 	go run ./soak -bin bin $(SOAK)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core"
+	"envapi/internal/random"
 )
 
 func TestStripLeavesTheText(t *testing.T) {
@@ -66,7 +67,7 @@ var pieces = []string{
 // without the sequences; offsets are those of the stream all the same.
 func TestPagesThatAreStrippedAreTheWholeThatIs(t *testing.T) {
 	w := newWorld(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	random.Check(t, func(rt *rapid.T) {
 		raw := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 40).Draw(rt, "pieces"), "")
 		c := w.said(raw)
 		var got []byte

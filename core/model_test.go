@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core"
+	"envapi/internal/random"
 )
 
 // model is what must be true of a world after any sequence of calls.
@@ -32,7 +33,7 @@ type modelShell struct {
 
 func TestAnySequenceOfCallsIsAsTheModelSays(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.host.needsUID = true })
-	rapid.Check(t, func(rt *rapid.T) {
+	random.Check(t, func(rt *rapid.T) {
 		w.t = rt
 		m := &model{w, map[string]string{}, map[string]string{}, map[string]*fakeProcess{}, map[string]string{}, map[string]*modelShell{}, map[string]bool{}, map[string]string{}}
 		for _, env := range w.environments() {

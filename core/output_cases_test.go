@@ -11,6 +11,7 @@ import (
 
 	"envapi/core"
 	"envapi/internal/outputlog"
+	"envapi/internal/random"
 )
 
 // bigLogs gives a world logs that keep all that a test writes.
@@ -70,7 +71,7 @@ func (w *world) readAll(t reporter, id, stream, ansi string, limit func() int64)
 func TestA29A30A42EveryWayOfReadingIsExact(t *testing.T) {
 	bits := []string{"\x00", "\xff\xfe", "😀", "\xf0\x9f", "\x98\x80", "é", "a", "10%\r20%\r\n", "\x1b[1m", "\x1b]0;t\x07", "\x1b", long(300)}
 	w := newWorld(t, bigLogs(t))
-	rapid.Check(t, func(rt *rapid.T) {
+	random.Check(t, func(rt *rapid.T) {
 		n := len(w.host.processes())
 		id := w.run(w.env(), "wait", noWait).ID
 		log, err := w.config.Logs.Open(w.env(), id)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core"
+	"envapi/internal/random"
 )
 
 // longestRespite is how long what is idle may be kept after a start, and a run.
@@ -40,7 +41,7 @@ type agedThing struct {
 // runs.
 func TestTheReaperEndsWhatIsIdleAndNothingElse(t *testing.T) {
 	w := newAged(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	random.Check(t, func(rt *rapid.T) {
 		w.t = rt
 		m := &agedModel{w, map[string]*agedThing{}, map[string]*agedThing{}, map[string]string{}, map[string]*fakeProcess{}, w.clock.time().Add(longestRespite)}
 		for _, env := range w.environments() {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core/edit"
+	"envapi/internal/random"
 	"envapi/internal/require"
 )
 
@@ -107,7 +108,7 @@ func TestADiffIsOneThatPatchTakes(t *testing.T) {
 	} {
 		t.Run(diff.name, func(t *testing.T) {
 			dir := t.TempDir()
-			rapid.Check(t, func(t *rapid.T) {
+			random.Check(t, func(t *rapid.T) {
 				text := rapid.StringOfN(rapid.SampledFrom([]rune("abcd\n\n\n")), 0, 60, -1)
 				before, after := []byte(text.Draw(t, "before")), []byte(text.Draw(t, "after"))
 				if bytes.Equal(before, after) {
@@ -133,7 +134,7 @@ func TestADiffIsOneThatPatchTakes(t *testing.T) {
 }
 
 func TestADiffIsText(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	random.Check(t, func(t *rapid.T) {
 		before, after := rapid.SliceOf(rapid.Byte()).Draw(t, "before"), rapid.SliceOf(rapid.Byte()).Draw(t, "after")
 		room := rapid.IntRange(64, 200).Draw(t, "limit")
 		if got := edit.Diff("f", before, after, room); !utf8.ValidString(got) || len(got) > room {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core/edit"
+	"envapi/internal/random"
 )
 
 const limit = 64 << 20
@@ -246,7 +247,7 @@ func TestHostileContentIsNoMoreWork(t *testing.T) {
 
 // TestEditsAreWhatANaiveModelMakes: the model replaces by the standard library.
 func TestEditsAreWhatANaiveModelMakes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	random.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("ab\n")), 0, 30, -1)
 		content := text.Draw(t, "content")
 		var edits []edit.Edit

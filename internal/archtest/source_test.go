@@ -96,4 +96,4 @@ func within(path string, trees ...string) bool {
 }
 
 // forTests are the rooms that only tests and developers use.
-var forTests = []string{"bench", "e2e", "scripts", "soak", "internal/archtest", "internal/require", "internal/testbin", "sandbox/sandboxtest", "sandbox/mutation"}
+var forTests = []string{"bench", "e2e", "scripts", "soak", "internal/archtest", "internal/random", "internal/require", "internal/testbin", "sandbox/sandboxtest", "sandbox/mutation"}

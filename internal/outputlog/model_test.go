@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core"
+	"envapi/internal/random"
 )
 
 // model is a log that keeps all in memory, next to the real one.
@@ -140,7 +141,7 @@ func (m *model) checkExtents(t *rapid.T, s core.Stream, dropped int64) {
 // also over restarts, and its files never take more than they may.
 func TestALogIsLikeOneInMemory(t *testing.T) {
 	parent, n := t.TempDir(), 0
-	rapid.Check(t, func(rt *rapid.T) {
+	random.Check(t, func(rt *rapid.T) {
 		n++
 		m := &model{dir: fmt.Sprintf("%s/%d", parent, n), want: map[core.Stream][]byte{}}
 		m.open(rt)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core"
+	"envapi/internal/random"
 )
 
 func lastActivity(t testing.TB, s *Store, o core.Owner, id string) time.Time {
@@ -201,7 +202,7 @@ func TestIdleEnvironmentsInPages(t *testing.T) {
 		mustCreate(t, s, alice, id)
 		times[id] = noon
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	random.Check(t, func(t *rapid.T) {
 		for id, at := range times {
 			times[id] = at.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, id)) * time.Second)
 		}

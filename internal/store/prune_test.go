@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core"
+	"envapi/internal/random"
 )
 
 // endedAt is how a command ends some time after noon.
@@ -229,7 +230,7 @@ func TestPruningTakesOnlyWhatIsOld(t *testing.T) {
 	ctx := context.Background()
 	mustCreate(t, s, alice, "env_1")
 	n := 0
-	rapid.Check(t, func(t *rapid.T) {
+	random.Check(t, func(t *rapid.T) {
 		minutes := func(what string) time.Duration {
 			return time.Duration(rapid.IntRange(0, 20).Draw(t, what)) * time.Minute
 		}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core"
+	"envapi/internal/random"
 )
 
 var packed = core.Archive{At: core.At(noon).Time, Bytes: 10, Content: core.DiskUse{Bytes: 100, Files: 3}}
@@ -207,7 +208,7 @@ func TestQuotasHoldInAnyOrder(t *testing.T) {
 	s := openNew(t)
 	ctx := context.Background()
 	accounts := 0
-	rapid.Check(t, func(t *rapid.T) {
+	random.Check(t, func(t *rapid.T) {
 		accounts++
 		profiles := []core.Owner{{Account: fmt.Sprint("a", accounts), Profile: "p"}, {Account: fmt.Sprint("a", accounts), Profile: "q"}}
 		q := core.EnvironmentQuota{

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core"
+	"envapi/internal/random"
 )
 
 func createWithUID(s *Store, id string, uids core.UIDRange) (int, error) {
@@ -143,7 +144,7 @@ func TestUIDsAreUniqueUnderConcurrency(t *testing.T) {
 // Whatever happens in whatever order, no two environments, living or with
 // files left, have one uid, and a uid is refused only when all are taken.
 func TestUIDsAgainstAModel(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	random.Check(t, func(r *rapid.T) {
 		ctx := context.Background()
 		s, err := Open(ctx, emptyStore(t))
 		if err != nil {

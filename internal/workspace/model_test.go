@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"envapi/core"
+	"envapi/internal/random"
 )
 
 // modelUID owns the folders of the model's environments where the test is root.
@@ -34,7 +35,7 @@ type fileModel struct {
 func TestAnySequenceOfFileOperationsIsAsTheModelSays(t *testing.T) {
 	w := open(t, t.TempDir())
 	n := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	random.Check(t, func(rt *rapid.T) {
 		n++
 		m := newFileModel(t, w, n)
 		defer func() {

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"envapi/internal/random"
 	"envapi/sandbox"
 )
 
@@ -44,7 +45,7 @@ func agreement(t *testing.T, tier Tier) {
 	}
 	f := tier.box(t)
 	run := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	random.Check(t, func(rt *rapid.T) {
 		run++
 		statements := drawScript(rt)
 		ours := f.inShell(rt, statements, f.folder(t, rt, run, "shell"))

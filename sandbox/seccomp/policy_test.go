@@ -10,6 +10,8 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"envapi/internal/random"
 )
 
 // The boxes of the tiers.
@@ -369,7 +371,7 @@ func TestTheFilterIsThePolicy(t *testing.T) {
 			vm, decided := vmOf(t, m, s), byNumber(t, m, policy(), s)
 			number := rapid.OneOf(rapid.Uint32Range(0, 600), rapid.Uint32Range(0, x32-1))
 			argument := rapid.OneOf(rapid.SampledFrom(values), rapid.Uint64())
-			rapid.Check(t, func(rt *rapid.T) {
+			random.Check(t, func(rt *rapid.T) {
 				n := number.Draw(rt, "number")
 				var args [6]uint64
 				for i := range args {

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"envapi/internal/random"
 )
 
 // usual are the settings of a terminal as the kernel gives it.
@@ -121,7 +123,7 @@ var typedKeys = []byte("ab_9 .\xc3\xb6\xd7\xff\n\r\x00\x03\x04\x11\x12\x13\x15\x
 // TestTheKernelTypesTheSame: whatever keys are pressed, with whatever settings,
 // the line is the one that the kernel has.
 func TestTheKernelTypesTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	random.Check(t, func(t *rapid.T) {
 		m := usual()
 		m.Cc[unix.VSTART], m.Cc[unix.VSTOP], m.Cc[unix.VREPRINT] = 0x11, 0x13, 0x12
 		draw := func(of *uint32, flags ...uint32) {

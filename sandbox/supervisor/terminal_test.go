@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"envapi/internal/random"
 	"envapi/sandbox"
 	"envapi/sandbox/prompt"
 )
@@ -221,7 +222,7 @@ func TestOnlyAMasterIsOne(t *testing.T) {
 // TestNoLineIsLost: whatever pieces the lines come in, and however slowly they
 // are read.
 func TestNoLineIsLost(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	random.Check(t, func(rt *rapid.T) {
 		var text []byte
 		for i, n := range rapid.SliceOfN(rapid.IntRange(0, maxLine), 1, 12).Draw(rt, "lines") {
 			text = append(append(text, bytes.Repeat([]byte{'a' + byte(i%26)}, n)...), '\n')

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"envapi/internal/random"
 	"envapi/internal/require"
 	"envapi/internal/workspace/vault"
 )
@@ -152,7 +153,7 @@ func (p *plan) time(path string) error {
 func TestAnyTreeBecomesTheSame(t *testing.T) {
 	uid, to := users()
 	base, n := home(t), 0
-	rapid.Check(t, func(r *rapid.T) {
+	random.Check(t, func(r *rapid.T) {
 		n++
 		dir := folder(t, filepath.Join(base, fmt.Sprint(n)), uid)
 		p := &plan{t: r, dir: dir}
