@@ -19,7 +19,7 @@ type room struct {
 	since DiskUse       // by writes that were made since the count was begun
 	whole chan struct{} // closed when who has taken all there was is done; nil: nobody has
 	at    time.Time     // when the last count was begun; zero: there was none
-	moved atomic.Bool   // whether something was changed since, which may have freed some
+	moved atomic.Bool   // whether what was changed since may have made this too much
 }
 
 const (
@@ -103,6 +103,7 @@ func (r *room) attempt(ctx context.Context, do func() error) error {
 type claim struct {
 	f     *folder
 	taken DiskUse
+	begun time.Time // when it first took some
 	whole bool
 }
 
@@ -120,6 +121,9 @@ func (c *claim) grow(ctx context.Context, to DiskUse) error {
 	return r.attempt(ctx, func() error {
 		if err := c.f.fits(ctx, more); err != nil {
 			return err
+		}
+		if c.begun.IsZero() {
+			c.begun = time.Now()
 		}
 		r.taken = r.taken.plus(more)
 		c.taken = c.taken.plus(more)
@@ -160,6 +164,9 @@ func (c *claim) settle(made bool) {
 		r.at = time.Time{} // nobody knows how much it was
 	case made:
 		r.since = r.since.plus(c.taken)
+		if r.at.After(c.begun) { // the last count may have met it in its place already
+			r.moved.Store(true)
+		}
 	}
 	c.taken = DiskUse{}
 }

@@ -157,11 +157,21 @@ func TestUploadsAtOnceNeverPassTheLimit(t *testing.T) {
 	if use.Bytes > limit || done.Load() < 1 || done.Load()+refused.Load() != 50 {
 		t.Errorf("%d are done, %d refused, and %d bytes used of %d", done.Load(), refused.Load(), use.Bytes, limit)
 	}
+	// When all have ended nothing is held: the rest of the room can be taken, to the last
+	// file that fits.
+	for i := done.Load(); i < 16; i++ {
+		_, err := w.UploadFile(t.Context(), alice, core.UploadFileInput{FileRef: at(env, fmt.Sprint("more", i))}, io.LimitReader(rand0{}, 500_000), -1)
+		must(t, err)
+	}
+	_, err = w.UploadFile(t.Context(), alice, core.UploadFileInput{FileRef: at(env, "toomuch")}, io.LimitReader(rand0{}, 500_000), -1)
+	wantCode(t, err, core.CodeQuotaExceeded)
 	// What is deleted is free again.
 	for i := range 50 {
-		_, err := w.DeleteFile(t.Context(), alice, core.DeleteFileInput{FileRef: at(env, fmt.Sprint(i))})
-		if err != nil {
-			wantCode(t, err, core.CodeNotFound)
+		for _, name := range []string{fmt.Sprint(i), fmt.Sprint("more", i)} {
+			_, err := w.DeleteFile(t.Context(), alice, core.DeleteFileInput{FileRef: at(env, name)})
+			if err != nil {
+				wantCode(t, err, core.CodeNotFound)
+			}
 		}
 	}
 	_, err = w.UploadFile(t.Context(), alice, core.UploadFileInput{FileRef: at(env, "x")}, io.LimitReader(rand0{}, 7<<20), 7<<20)
