@@ -44,8 +44,8 @@ generate: ## write the generated documents anew
 bench: build ## measure against bwrap and a bare fork, in ratios of one run
 	go run ./bench -bin bin
 
-fuzz: ## run each fuzz target for ten minutes, and the random tests with a new seed (FUZZ=1h)
-	scripts/fuzz $${FUZZ:-10m}
+fuzz: build ## run each fuzz target on 20 times the inputs of "make test", and the random tests with a new seed (FUZZ=100)
+	scripts/fuzz $${FUZZ:-20}
 
 soak: build ## many clients and hostile ones for ten minutes, then look for leaks (SOAK="-minutes 60 -clients 48", or "-environments 1000")
 	go run ./soak -bin bin $(SOAK)
